@@ -48,7 +48,7 @@ use crate::{
             sign_in_requests::SignInRequests,
             unsent_responses::UnsentResponses,
         },
-        pages::{changes, guide_page, guides::GUIDES, home, layout, reference, settings_page, static_content::Download},
+        pages::{contract_changes, guide_page, guides::GUIDES, home, layout, reference, settings_page, static_content::Download},
         settings,
     },
     readiness::Readiness,
@@ -211,9 +211,9 @@ impl App {
             .at("/", get(home::page(revision::NAME)))
             .at("/favicon.ico", get(home::icon()))
             .at("/docs", get(reference::download("/docs", PREFIX, contract::document)))
-            .at("/docs/changes", get(changes::page()))
-            .at("/docs/changes/events", get(changes::events_page()))
-            .at(changes::SCRIPT, get(changes::script()))
+            .at("/docs/changes", get(contract_changes::page()))
+            .at("/docs/changes/events", get(contract_changes::events_page()))
+            .at(contract_changes::SCRIPT, get(contract_changes::script()))
             .at(layout::STYLE, get(layout::style()))
             .at(layout::SCRIPT, get(layout::script()))
             .at("/openapi.yaml", get(Download::yaml(contract::document, address.clone())))

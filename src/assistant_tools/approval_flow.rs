@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 
 use super::{
     call::{ApprovalChannel, Call, Outcome, digest},
+    errors::ToolError,
     operations::Input,
-    problems::ToolError,
+    prompt_injection::spelled_out,
     results::REPLAYED,
-    untrusted::spelled_out,
 };
 use crate::{
     domain::{

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::{
     definition::{REPETITION, Tool},
-    problems::ToolError,
+    errors::ToolError,
 };
 
 /// Checks the arguments of a call, and returns them. A null argument whose schema does not allow null is removed: models send null for an

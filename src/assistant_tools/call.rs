@@ -7,8 +7,8 @@ use sha2::{Digest, Sha256};
 
 use super::{
     definition::{PAGE_SIZE, Place, Tool},
+    errors::ToolError,
     operations::{Answer, Api, Input, Sender},
-    problems::ToolError,
     results,
 };
 use crate::{

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use super::{accounts, contacts, conversations, definition::Tool, fields, guide, labels, messages, people, sends, tickets};
+use super::{accounts, contacts, conversations, definition::Tool, fields, guide, labels, messages, sends, tickets, users_and_teams};
 
 static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
     let tools = [
@@ -16,7 +16,7 @@ static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
         contacts::list_contacts(),
         messages::search_messages(),
         fields::list_fields(),
-        people::list_people(),
+        users_and_teams::list_people(),
         labels::list_labels(),
         accounts::list_channel_accounts(),
         accounts::list_templates(),

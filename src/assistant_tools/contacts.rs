@@ -6,8 +6,8 @@ use serde_json::json;
 use super::{
     call::{Call, Outcome},
     definition::{Effect, InputMember, Run, Tool, answer_of, pages, repetition},
+    errors::ToolError,
     operations,
-    problems::ToolError,
 };
 
 const CONTACT: &str = "c-118";

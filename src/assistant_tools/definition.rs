@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 
 use super::{
     call::{Call, Outcome},
+    errors::ToolError,
     operations::{self, ApiOperation},
-    problems::ToolError,
     schemas,
 };
 use crate::domain::scopes::{Scope, ScopeSet};

@@ -6,8 +6,8 @@ use serde_json::{Map, Value, json};
 use super::{
     call::{Call, Outcome},
     definition::{Effect, Run, Tool},
+    errors::ToolError,
     operations::Input,
-    problems::ToolError,
     results, schemas,
 };
 use crate::revision;

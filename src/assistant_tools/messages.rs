@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use super::{
     call::{Call, Outcome},
     definition::{Effect, InputMember, PAGE_SIZE, Run, Tool, pages, repetition},
+    errors::ToolError,
     operations::{self, Input},
-    problems::ToolError,
     results,
 };
 

@@ -11,7 +11,7 @@
 //! - `operations` finds and calls operations; `schemas` makes the schemas of tools.
 //! - `server` implements the protocol; `http_endpoint` serves it over HTTP, and `relay` forwards it to another server.
 //! - `approval_flow` decides whether a message is sent, shown to the client's user first, or kept as a draft.
-//! - `untrusted` removes hidden characters from results; `results` limits the size of results; `problems` writes error
+//! - `prompt_injection` removes hidden characters from results; `results` limits the size of results; `errors` writes error
 //!   messages for assistants.
 
 mod accounts;
@@ -22,14 +22,14 @@ mod catalog;
 mod contacts;
 mod conversations;
 mod definition;
+mod errors;
 mod fields;
 mod guide;
 mod http_endpoint;
 mod labels;
 mod messages;
 mod operations;
-mod people;
-mod problems;
+mod prompt_injection;
 mod prompts;
 mod relay;
 mod resources;
@@ -38,7 +38,7 @@ mod schemas;
 mod sends;
 mod server;
 mod tickets;
-mod untrusted;
+mod users_and_teams;
 
 #[cfg(test)]
 mod tests;

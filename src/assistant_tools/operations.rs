@@ -13,7 +13,7 @@ use poem::{
 use serde_json::{Map, Value};
 use url::form_urlencoded::Serializer;
 
-use super::{problems::ToolError, schemas};
+use super::{errors::ToolError, schemas};
 use crate::{
     domain::scopes::Scope,
     http::{

@@ -3,7 +3,7 @@
 use rmcp::model::{GetPromptResult, Prompt, PromptArgument, PromptMessage, Role};
 use serde_json::{Map, Value};
 
-use super::untrusted::is_hidden;
+use super::prompt_injection::is_hidden;
 
 const TRIAGE: &str = "triage_inbox";
 const ANSWER: &str = "answer_ticket";

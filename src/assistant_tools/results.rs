@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{operations::Input, schemas::size, untrusted};
+use super::{operations::Input, prompt_injection, schemas::size};
 
 /// The largest result, in bytes of JSON.
 pub const MAX_BYTES: usize = 32 * 1024;
@@ -18,7 +18,7 @@ pub const REPLAYED: &str = "This is the answer of an equal call within the last 
 
 /// Removes hidden characters from data, and cuts its texts to `chars` characters.
 pub fn cleaned(mut data: Value, chars: usize) -> Value {
-    untrusted::clean(&mut data);
+    prompt_injection::clean(&mut data);
     cut(&mut data, chars, usize::MAX);
     data
 }

@@ -7,8 +7,8 @@ use super::{
     approval_flow::{self, Preview},
     call::{Call, Outcome},
     definition::{Effect, InputMember, REPETITION, Run, Tool, repetition},
+    errors::ToolError,
     operations::{self, Input},
-    problems::ToolError,
 };
 use crate::domain::{contacts::is_email, scopes::Scope};
 

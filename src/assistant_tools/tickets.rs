@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use super::{
     call::{Call, Outcome},
     definition::{Effect, InputMember, Run, Tool, pages},
+    errors::ToolError,
     operations::Input,
-    problems::ToolError,
     results,
 };
 

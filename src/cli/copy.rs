@@ -18,7 +18,7 @@ use self::feed_client::{FeedClient, FetchError, FetchedPage};
 use super::{CliResult, Failed, http_client::client, note, serve::public_url};
 use crate::{
     config::{settings_token, switch},
-    domain::{ids::StoreId, records::RecordKind},
+    domain::{ids::StoreId, ndjson_records::RecordKind},
     store::{Db, record_copy::CopyPosition},
 };
 

@@ -15,8 +15,8 @@ use crate::{
     config::Config,
     domain::{
         ids::{AccountId, ConversationId, MessageId, StoreId, TicketId},
+        inbound::{Ignored, Inbound, InboundContact, RawProperty},
         ordered_object::Object,
-        receive::{Ignored, Inbound, InboundContact, RawProperty},
         settings::Editor,
         text::whole_characters,
         time::Timestamp,

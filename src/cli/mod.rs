@@ -6,6 +6,7 @@
 mod backup;
 mod bridge;
 mod clock;
+mod completions_and_man_pages;
 mod contract;
 mod copy;
 mod demo;
@@ -14,6 +15,7 @@ mod export;
 mod health;
 mod http_client;
 mod import;
+mod ineffective_options;
 mod key;
 mod mcp;
 mod message;
@@ -24,11 +26,9 @@ mod reindex;
 mod secrets;
 mod serve;
 mod settings;
-mod shell;
-mod start;
+mod startup;
 mod store;
-mod threads;
-mod unused;
+mod thread_pool;
 mod user;
 mod webhook;
 
@@ -109,9 +109,9 @@ pub enum Command {
     /// Check whether a server on this machine is ready
     Health(health::Health),
     /// Print the script that completes command lines in a shell
-    Completions(shell::Completions),
+    Completions(completions_and_man_pages::Completions),
     /// Write the manual pages, one for each command, into a folder
-    Man(shell::Man),
+    Man(completions_and_man_pages::Man),
 }
 
 /// The store that a command is about.
@@ -138,13 +138,13 @@ impl Cli {
     /// Parses the command line of this process. Fails if an option has no effect on the command.
     pub fn read() -> Result<Self, clap::Error> {
         let matches = Self::command().try_get_matches()?;
-        unused::refuse(&Self::command(), &matches)?;
+        ineffective_options::refuse(&Self::command(), &matches)?;
         Self::from_arg_matches(&matches)
     }
 
     /// Runs the command.
     pub async fn run(self) -> ExitCode {
-        match start::prepare(&self) {
+        match startup::prepare(&self) {
             Ok(()) => self.command.run(&self.config).await,
             Err(Failed(reason)) => {
                 complain(&reason);

@@ -12,16 +12,16 @@ use serde_json::{Map, Value};
 use url::Url;
 
 use super::{
-    client::{ClientBuildError, EndpointResponse, MAX_RESPONSE_BYTES, ResponseBody, SigningHttpClient},
     connector::{Accepted, Capabilities, Connector, FailureClass, SendFailure, Sending},
+    signing_http_client::{ClientBuildError, EndpointResponse, MAX_RESPONSE_BYTES, ResponseBody, SigningHttpClient},
 };
 use crate::domain::{
     bridges::BridgeEndpoint,
     clock::Clock,
     delivery_targets::Targets,
     ids::{AccountId, ConversationId, MessageId, StoreId, TemplateId},
+    inbound::{MAX_NAME_CHARS, is_name},
     outbound::{Content, Email, Mailbox, OutboxEntry, TemplateMessage, header_text},
-    receive::{MAX_NAME_CHARS, is_name},
     store::Channel,
 };
 

@@ -8,15 +8,15 @@
 //!   HTTP endpoint of the store's choice. [`simulator`]: a fake connector for development, the demo and tests.
 //! - [`webhooks`]: the event queue, and the signed requests that deliver its events.
 //! - [`sign_in_mails`]: e-mails with links to the settings page, which need no queue in the database.
-//! - [`client`]: the HTTP client for requests to bridges and webhooks. [`guard`]: its SSRF guard.
+//! - [`signing_http_client`]: the HTTP client for requests to bridges and webhooks. [`ssrf_guard`]: its SSRF guard.
 
 pub mod bridge;
-mod client;
 pub mod connector;
-pub mod guard;
 pub mod outbound;
 pub mod sign_in_mails;
+mod signing_http_client;
 pub mod simulator;
+pub mod ssrf_guard;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod webhooks;

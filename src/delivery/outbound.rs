@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use super::{
     bridge::BridgeConnectors,
-    client::ClientBuildError,
     connector::{Connector, Connectors},
+    signing_http_client::ClientBuildError,
     worker::{OnOutcome, Queue, Worker, jitter, settle, uncounted},
 };
 use crate::{

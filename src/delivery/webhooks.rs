@@ -10,7 +10,7 @@ use tokio::sync::Mutex;
 use url::Url;
 
 use super::{
-    client::{ClientBuildError, ResponseBody, SigningHttpClient},
+    signing_http_client::{ClientBuildError, ResponseBody, SigningHttpClient},
     worker::{OnOutcome, Queue, jitter, settle, uncounted},
 };
 use crate::{

@@ -6,14 +6,14 @@ use url::{Host, Url};
 
 use super::{
     Error, Result, Service,
-    endpoints::{checked_url, fresh_secret},
+    endpoint_urls::{checked_url, fresh_secret},
     error::shown,
 };
 use crate::domain::{
     bridges::Bridge,
     ids::{AccountId, MAX_ID_CHARS, StoreId},
+    inbound::is_name,
     outbound::accepts_at_once,
-    receive::is_name,
     settings::{Editor, Entry, FormerSecrets, Subject},
     signed_requests::{AcceptedSignature, RequestSignature},
     webhooks::{ROTATION_MILLIS, SECRET_BYTES, SigningSecret},

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::{Error, Service, fixture};
 use crate::{
-    domain::{fixture::MovableClock, records::RecordKind},
+    domain::{fixture::MovableClock, ndjson_records::RecordKind},
     store::fixture::Fixture,
 };
 

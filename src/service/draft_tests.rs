@@ -13,9 +13,9 @@ use crate::{
         events::Actor,
         fixture::MovableClock,
         ids::{ConversationId, DraftId, KeyId, MessageId, UserId},
+        inbound::{Inbound, Received},
         messages::Message,
         outbound::Mailbox,
-        receive::{Inbound, Received},
         sends::{EmailContent, FilledTemplate, Send},
         settings::{AuditLogEntry, Editor, Subject, Via},
         tickets::TicketWindow,
@@ -205,7 +205,7 @@ async fn what_the_send_refuses_is_refused_when_a_draft_is_made() {
     bench.make(of_template("w1", "+66899999999")).await;
     bench.make(Send::TemplateReply { conversation_id: chat, filling: filling("tpl", vec![]) }).await;
     let after = counts().await;
-    // The change log (table `changes`) is not compared: PostgreSQL adds a row to it even for writes that no derived data depends on.
+    // The change log (table `change_feed`) is not compared: PostgreSQL adds a row to it even for writes that no derived data depends on.
     assert_eq!(before[..5], after[..5]);
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{
     Error, Result, Service, WriteContext, WriteOutcome,
-    threads::thread_of,
+    conversation_threads::thread_of,
     write_transaction::{WriteTransaction, begin},
 };
 use crate::domain::{

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use crate::{
     domain::{
         ids::StoreId,
-        records::{Record, RecordKind},
+        ndjson_records::{Record, RecordKind},
     },
     store::{self, Db},
 };

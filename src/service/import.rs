@@ -32,7 +32,7 @@ use std::{
 use tokio::sync::mpsc;
 
 use crate::{
-    domain::{clock::ClocksAndIds, fields::Field, ids::StoreId, records::RecordKind},
+    domain::{clock::ClocksAndIds, fields::Field, ids::StoreId, ndjson_records::RecordKind},
     store::{
         self, Db,
         import::{At, Definition, Import, ImportFault, MAX_FAULTS},

@@ -3,17 +3,18 @@
 
 pub mod accounts;
 pub mod bridges;
+pub mod change_feed;
 #[cfg(test)]
 mod change_feed_tests;
-pub mod changes;
 pub mod contact_writes;
 pub mod contacts;
+mod conversation_threads;
 pub mod conversation_writes;
 pub mod conversations;
 #[cfg(test)]
 mod draft_tests;
 pub mod drafts;
-mod endpoints;
+mod endpoint_urls;
 pub mod error;
 pub mod events;
 pub mod export;
@@ -24,6 +25,7 @@ mod filter_tests;
 #[cfg(test)]
 pub(crate) mod fixture;
 pub mod import;
+pub mod inbound;
 #[cfg(test)]
 mod key_tests;
 pub mod keys;
@@ -31,18 +33,16 @@ pub mod messages;
 pub mod outbound;
 #[cfg(test)]
 mod read_tests;
-pub mod receive;
 pub mod sandbox;
 pub mod search;
 #[cfg(test)]
 mod send_tests;
 pub mod sends;
 pub mod settings;
-#[cfg(test)]
-mod state_tests;
 pub mod stores;
 pub mod team;
-mod threads;
+#[cfg(test)]
+mod ticket_state_tests;
 pub mod ticket_states;
 pub mod ticket_writes;
 pub mod tickets;

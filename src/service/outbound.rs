@@ -6,8 +6,8 @@ use crate::{
     domain::{
         delivery_outcome::DeliveryOutcome,
         events::EventChange,
+        inbound::thread_name,
         outbound::{Delivery, next_attempt},
-        receive::thread_name,
         time::Timestamp,
         undelivered::FAILED_KEPT_MILLIS,
     },

@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use super::{
     Error, Result, Service, WriteContext, WriteOutcome,
+    conversation_threads::{ATTEMPTS, NewThread, ThreadError, channel_reference, count, thread_of},
     error::shown,
-    threads::{ATTEMPTS, NewThread, ThreadError, channel_reference, count, thread_of},
     write_transaction::{WriteTransaction, begin},
 };
 use crate::{
@@ -18,12 +18,12 @@ use crate::{
         conversations::Conversation,
         events::{Actor, EventChange},
         ids::{AccountId, ConversationId, MessageId, TemplateId, TicketId},
+        inbound::{Person, is_mail},
         messages::Message,
         outbound::{
             self, Content, Delivery, Email, Mailbox, OutboxEntry, ReplyWindowClosed, TemplateMessage, Unsendable, accepts_at_once, mail_id,
             reply_subject, text_kind,
         },
-        receive::{Person, is_mail},
         sends::{EmailContent, FilledTemplate, Send},
         store::{Account, Template, WHATSAPP},
         text::unfolded,

@@ -5,8 +5,8 @@ use serde_json::json;
 use super::{Error, Result, Service, write_transaction::WriteTransaction};
 use crate::domain::{
     ids::{MessageId, StoreId},
+    inbound::is_mail,
     outbound::{Content, Delivery, OutboxEntry, text_kind},
-    receive::is_mail,
     settings::{Editor, Entry, Subject},
     undelivered::UndeliveredMessage,
 };

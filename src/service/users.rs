@@ -9,7 +9,7 @@ use crate::{
         clock::ClocksAndIds,
         contacts::is_email,
         ids::{RoleId, SeatId, StoreId, UserId},
-        records::{RecordKind, Role, User},
+        ndjson_records::{RecordKind, Role, User},
         team::{self, RoleKind},
     },
     store::Db,

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{
     Error, Result, Service,
-    endpoints::{checked_url, fresh_secret},
+    endpoint_urls::{checked_url, fresh_secret},
     write_transaction::WriteTransaction,
 };
 use crate::{

@@ -16,7 +16,7 @@ use crate::{
     store::{
         Db, Result,
         entity::{accounts, templates},
-        rows::{Cells, Row},
+        row_decoding::{Cells, Row},
         sql::{Sql, batches},
         statement::from_entities::model,
         statement::pages::PagedRow,

@@ -14,7 +14,7 @@ use crate::{
         Db, Error, Result,
         entity::server_secrets,
         postgres::replica::Transaction,
-        rows::Cells,
+        row_decoding::Cells,
         settings::{
             encryption_keys::{EncryptedSecret, SecretRow},
             signing_secrets::SecretTable,

@@ -14,7 +14,7 @@ use sea_orm::{ColumnTrait, DbBackend, EntityTrait, QueryFilter, QueryOrder, Quer
 use crate::{
     domain::{
         ids::StoreId,
-        records::{Record, RecordKind},
+        ndjson_records::{Record, RecordKind},
         time::Timestamp,
     },
     store::{

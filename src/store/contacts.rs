@@ -8,7 +8,7 @@ use crate::{
     },
     store::{
         Db, Result,
-        rows::{Cells, Row},
+        row_decoding::{Cells, Row},
         sql::Sql,
         statement::{
             as_of::{MovingList, MovingRow},

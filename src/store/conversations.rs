@@ -19,7 +19,7 @@ use crate::{
     store::{
         Db, Result,
         entity::{contacts, conversations},
-        rows::{Cells, Row},
+        row_decoding::{Cells, Row},
         sql::Sql,
         statement::{
             as_of::{MovingList, MovingRow},

@@ -13,7 +13,7 @@ use crate::store::{
     db::{Db, Reads},
     error::{Error, Result},
     postgres::{connection::RowSink, pipelined_clients::PipelinedConnections},
-    rows::Cells,
+    row_decoding::Cells,
     sql::{RowBound, Sql},
 };
 

@@ -1,7 +1,7 @@
 //! Bulk import: one write transaction that upserts batches of records in any order, then checks references and computes derived columns.
 //!
 //! Called by `service::import`. Guarantees: nothing is visible before [`Import::commit`], and nothing remains without it. The modules:
-//! - `rows`: converts a record into table rows.
+//! - `row_decoding`: converts a record into table rows.
 //! - `executor`: runs statements on the import's connection.
 //! - `bulk`: one statement for many rows.
 //! - `upsert`: writes batches into the tables.
@@ -9,20 +9,20 @@
 //! - `conversation_cache`: a cache of conversations that the import has seen.
 //! - `deferred_indexes`: drops indexes and rebuilds them at the end.
 //! - `check`: tests, at the end, that referenced records exist and that records agree with each other.
-//! - `derive`: computes counters, newest messages, waiting times and ticket numbers.
+//! - `derived_columns`: computes counters, newest messages, waiting times and ticket numbers.
 
 mod bulk;
 mod check;
 mod conversation_cache;
 mod deferred_indexes;
-mod derive;
+mod derived_columns;
 mod executor;
-mod rows;
+mod row_mapping;
 mod unique_values;
 mod upsert;
 
 pub use check::Definition;
-pub(super) use derive::DERIVE_TICKETS;
+pub(super) use derived_columns::DERIVE_TICKETS;
 
 use std::collections::{HashMap, HashSet};
 
@@ -31,13 +31,13 @@ use sea_orm::{DbBackend, Value};
 use crate::{
     domain::{
         ids::StoreId,
-        records::{
+        ndjson_records::{
             Account, Comment, Contact, ContactField, Conversation, ImportedTicket, Label, Line, Message, RecordKind, Role, Team, Template,
             TicketField, User,
         },
         time::Timestamp,
     },
-    store::{Db, Result, rows::Cells, transaction::write::UNTRACKED_KIND},
+    store::{Db, Result, row_decoding::Cells, transaction::write::UNTRACKED_KIND},
 };
 use bulk::Bulk;
 use conversation_cache::RecentIds;

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::store::{error::Error, lock::lock};
+use crate::store::{error::Error, mutex::lock};
 
 /// When a statement last failed with [`Error::Failing`] or [`Error::Unusable`]. The health probe needs this time: on a nearly full disk the
 /// small write of the probe succeeds while the larger writes of requests fail.

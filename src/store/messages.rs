@@ -9,7 +9,7 @@ use crate::{
     },
     store::{
         Db, Result,
-        rows::{Cells, Row},
+        row_decoding::{Cells, Row},
         sql::Sql,
         statement::pages::PagedRow,
     },

@@ -9,7 +9,7 @@
 //!
 //! | Layer | Modules |
 //! |---|---|
-//! | basics | `error`, `lock`, `write_timeout`, `last_failure`, `sql` (SQL and its values), `rows` (result cells), `entity` (every table) |
+//! | basics | `error`, `mutex`, `write_timeout`, `last_failure`, `sql` (SQL with its values), `row_decoding`, `entity` (every table) |
 //! | drivers | `sqlite` (connections, group commit, checkpoint, back-up), `postgres` (connections, look-ups, transaction, TLS, standby) |
 //! | database | `db` (open, close), `migrate`, `executor` (runs a read), `transaction` (runs a write), `write_health` |
 //! | statements | `statement`: builds statements from entities, for pages of lists, and for look-ups by key |
@@ -94,11 +94,11 @@ pub mod fields;
 pub(crate) mod fixture;
 mod former_positions;
 pub mod import;
-mod inbound_rows;
 mod last_failure;
-mod lock;
+mod message_writes;
 mod messages;
 mod migrate;
+mod mutex;
 #[cfg(test)]
 mod page_cost_tests;
 #[cfg(test)]
@@ -108,8 +108,8 @@ pub mod queues;
 #[cfg(test)]
 mod read_tests;
 pub mod record_copy;
-mod request_rows;
-mod rows;
+mod record_writes;
+mod row_decoding;
 pub mod sandbox;
 pub mod searchable_records;
 pub mod settings;

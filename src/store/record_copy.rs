@@ -7,7 +7,7 @@
 use sea_orm::DbBackend;
 
 use crate::{
-    domain::{ids::StoreId, records::RecordKind},
+    domain::{ids::StoreId, ndjson_records::RecordKind},
     store::{
         Db, Error, Result,
         sql::{Param, Sql},

@@ -9,7 +9,7 @@ use crate::{
     store::{
         Db, Result,
         change_log::message_texts::message_texts,
-        rows::Cells,
+        row_decoding::Cells,
         sql::{Sql, batches},
     },
 };

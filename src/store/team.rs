@@ -17,7 +17,7 @@ use crate::{
     store::{
         Db, Result,
         entity::{roles, team_members, users},
-        rows::{Cells, Row},
+        row_decoding::{Cells, Row},
         sql::{Sql, batches},
         statement::from_entities::model,
         statement::pages::PagedRow,

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{
     REV_A,
-    endpoint::{Endpoint, PRIVATE, ReceivedDelivery, Reply, assert_secret, until},
+    delivery_receiver::{Endpoint, PRIVATE, ReceivedDelivery, Reply, assert_secret, until},
     fixture::{ANN, MIA, channels, line},
     harness::{Database, Server, Settings},
     writes::{WriteFixture, acknowledged},

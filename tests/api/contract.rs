@@ -3,9 +3,11 @@
 //! [`Call::send`] must also have the envelope (contract, section 2.1).
 //!
 //! [`examples`] checks the examples of a document against its schemas. [`property_paths`] names the properties of a document by path.
-//! [`seen`] records which properties, responses and parameters occurred in a run. [`request`] checks requests against the document, and
-//! [`event_contract`] checks events.
+//! [`coverage_recorder`] records which properties, responses and parameters occurred in a run. [`request`] checks requests against the
+//! document, and [`event_contract`] checks events.
 
+#[path = "contract/coverage_recorder.rs"]
+mod coverage_recorder;
 #[path = "contract/event_contract.rs"]
 pub mod event_contract;
 #[path = "contract/examples.rs"]
@@ -14,8 +16,6 @@ mod examples;
 pub mod property_paths;
 #[path = "contract/request.rs"]
 mod request;
-#[path = "contract/seen.rs"]
-mod seen;
 
 use std::{
     collections::HashMap,
@@ -39,7 +39,7 @@ pub const REVISION: &str = if REV_A { "rev-a" } else { "rev-b" };
 /// An OpenAPI document, and the checks of requests and responses against it.
 pub struct Contract {
     pub document: Value,
-    /// The name of the document in the files that [`seen`] writes.
+    /// The name of the document in the files that [`coverage_recorder`] writes.
     name: &'static str,
     /// The path prefix of the document's operations.
     prefix: &'static str,
@@ -159,8 +159,8 @@ impl Contract {
             if call.method == "HEAD" {
                 return;
             }
-            seen::saw(self.name, &format!("success {}", operation.id));
-            seen::counted(self.name);
+            coverage_recorder::saw(self.name, &format!("success {}", operation.id));
+            coverage_recorder::counted(self.name);
             if operation.id == "listEvents" {
                 for event in answer.body()["data"].as_array().into_iter().flatten() {
                     event_contract::check(event).unwrap_or_else(|fault| panic!("{fault}\n{}", answer.described()));
@@ -179,7 +179,7 @@ impl Contract {
         if call.method == "HEAD" {
             return;
         }
-        seen::saw(self.name, &format!("answer {id} {code}"));
+        coverage_recorder::saw(self.name, &format!("answer {id} {code}"));
         if code == 404 {
             let message = answer.body()["error"]["message"].as_str().unwrap_or_default().to_owned();
             assert!(
@@ -195,7 +195,7 @@ impl Contract {
         let errors = faults(&validator, &body);
         assert!(errors.is_empty(), "the answer does not match the document: {errors:#?}\n{}", answer.described());
         property_paths::found(&self.document, schema, &body, &format!("{id} {code}"), &mut |place| {
-            seen::saw(self.name, &format!("property {place}"));
+            coverage_recorder::saw(self.name, &format!("property {place}"));
         });
     }
 
@@ -214,7 +214,7 @@ impl Contract {
             let validator = self.validator(&format!("{key} {name}"), true, || header["schema"].clone());
             let errors = faults(&validator, &value);
             assert!(errors.is_empty(), "{name}: {errors:#?}\n{}", answer.described());
-            seen::saw(self.name, &format!("header {key} {name}"));
+            coverage_recorder::saw(self.name, &format!("header {key} {name}"));
         }
         for (name, _) in &answer.headers {
             let ours = ["x-pagination-", "idempotency-", "x-request-id", "set-cookie"].iter().any(|prefix| name.starts_with(prefix));

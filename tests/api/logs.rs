@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::{
-    endpoint::until,
+    delivery_receiver::until,
     fixture::{ANN, write_store},
     harness::{ALL_SCOPES, Database, Server, Settings},
 };

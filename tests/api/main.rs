@@ -2,10 +2,10 @@
 //!
 //! - [`client`] sends HTTP requests; [`contract`] checks every request and response against the published document.
 //! - [`coverage`] reports the share of the documents that occurred in a run.
-//! - [`harness`] starts and stops servers; [`endpoint`] receives the deliveries of servers; [`fixture`] has the data of the stores;
-//!   [`pages`] reads lists page by page.
+//! - [`harness`] starts and stops servers; [`delivery_receiver`] receives the deliveries of servers; [`fixture`] has the data of the
+//!   stores; [`page_reader`] reads lists page by page.
 //! - [`writes`] has the tests of the operations that change something, each on a separate server. [`settings`] has the tests of the
-//!   settings API, which has a separate document. [`tools`] has the tests of the assistant tools (MCP).
+//!   settings API, which has a separate document. [`assistant_tools`] has the tests of the assistant tools (MCP).
 //! - The other modules test the operations that read, the commands, and rules of the whole server. Most of them share one server, on which
 //!   they change nothing but API keys.
 //!
@@ -17,12 +17,13 @@ const REV_A: bool = cfg!(feature = "rev-a");
 
 mod client;
 mod contract;
-mod endpoint;
+mod delivery_receiver;
 mod fixture;
 mod harness;
-mod pages;
+mod page_reader;
 
 mod accounts;
+mod assistant_tools;
 mod backup;
 mod bridges;
 mod comments;
@@ -62,7 +63,6 @@ mod ticket_field_filters;
 mod ticket_fields;
 mod ticket_filters;
 mod tickets;
-mod tools;
 mod users;
 mod webhooks;
 mod writes;

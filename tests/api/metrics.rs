@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::{
     client::Api,
-    endpoint::{Endpoint, PRIVATE, until},
+    delivery_receiver::{Endpoint, PRIVATE, until},
     fixture::channels,
     harness::{ALL_SCOPES, Database, Server},
 };

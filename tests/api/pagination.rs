@@ -7,7 +7,7 @@ use crate::{
     REV_A,
     client::{Answer, Call},
     harness::{one, world},
-    pages::{next, pages, walk},
+    page_reader::{next, pages, walk},
 };
 
 const MAX: usize = if REV_A { 50 } else { 100 };

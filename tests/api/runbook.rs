@@ -5,7 +5,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::{
-    endpoint::{Endpoint, PRIVATE, until},
+    delivery_receiver::{Endpoint, PRIVATE, until},
     fixture::{ANN, channels},
     harness::{ALL_SCOPES, Database, Server},
 };

@@ -10,7 +10,7 @@ use crate::{
     client::{Answer, Api},
     fixture::{at, line, with},
     harness::{ALL_SCOPES, SIMULATED, Server},
-    pages::{next, walk},
+    page_reader::{next, walk},
 };
 
 fn conversation(id: &str, account: &str, more: Value) -> Value {

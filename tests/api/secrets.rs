@@ -11,7 +11,7 @@ use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use serde_json::{Value, json};
 
 use crate::{
-    endpoint::{Endpoint, PRIVATE, until},
+    delivery_receiver::{Endpoint, PRIVATE, until},
     fixture::channels,
     harness::{ALL_SCOPES, Database, Server},
 };

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     client::Api,
-    endpoint::{Endpoint, PRIVATE, assert_secret, until},
+    delivery_receiver::{Endpoint, PRIVATE, assert_secret, until},
     fixture::channels,
     harness::{ALL_SCOPES, Database, Server},
 };

@@ -19,7 +19,7 @@ struct Room {
 const STORE: Room = Room {
     name: "store",
     layers: &[
-        &["error", "lock", "write_timeout", "last_failure", "sql", "rows", "entity", "slow_statements"],
+        &["error", "mutex", "write_timeout", "last_failure", "sql", "row_decoding", "entity", "slow_statements"],
         &["sqlite", "postgres"],
         &[
             "db",
@@ -40,7 +40,16 @@ const STORE: Room = Room {
 
 const HTTP: Room = Room {
     name: "http",
-    layers: &[&["machinery"], &["schemas"], &["document::tags"], &["operations"], &["document"], &["events"], &["settings"], &["pages"]],
+    layers: &[
+        &["machinery"],
+        &["schemas"],
+        &["document::openapi_tags"],
+        &["operations"],
+        &["document"],
+        &["events"],
+        &["settings"],
+        &["pages"],
+    ],
     passed_on: &[],
 };
 

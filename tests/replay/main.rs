@@ -1,10 +1,10 @@
 //! Replay test: `counterpart contract replay` sends the same corpus of requests to a server of revision A and to a server of revision B,
 //! which have the same data. Every difference between the responses must be documented in the comparison of the OpenAPI documents or in
-//! `openapi/a-to-b.notes.json`. Each documented difference must occur, unless [`exempt`] lists it.
+//! `openapi/a-to-b.notes.json`. Each documented difference must occur, unless [`exemptions`] lists it.
 //!
-//! - The requests are the lines of `corpus.jsonl`, the examples of the OpenAPI documents, and [`generated`] requests that every operation
-//!   must refuse. [`renamed`] compares values that the revisions name differently. At the end the test damages the databases, and one
-//!   request to each operation must fail.
+//! - The requests are the lines of `corpus.jsonl`, the examples of the OpenAPI documents, and [`request_generator`] requests that every
+//!   operation must refuse. [`renamed_properties`] compares values that the revisions name differently. At the end the test damages the
+//!   databases, and one request to each operation must fail.
 //! - The stores are imported once, by the newer revision. Each server gets a copy of the database file, so ids and API keys are the same on
 //!   both.
 //! - The environment variables `COUNTERPART_REV_A` and `COUNTERPART_REV_B` name a binary of each revision. `tests/all.sh` builds the
@@ -26,11 +26,11 @@ mod fixture;
 #[allow(dead_code, unused_imports, reason = "shared with the suite, which uses all of it")]
 mod harness;
 
-mod demos;
-mod exempt;
-mod generated;
+mod exemptions;
 mod markdown;
-mod renamed;
+mod readme_commands;
+mod renamed_properties;
+mod request_generator;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -148,9 +148,9 @@ impl Drop for ReplayServers {
 #[ignore = "needs a binary of each revision: tests/all.sh runs it"]
 fn every_difference_is_documented_and_every_documented_difference_occurs() {
     let sides = ReplayServers::start();
-    let corpus = read("tests/replay/corpus.jsonl") + &generated::refused();
+    let corpus = read("tests/replay/corpus.jsonl") + &request_generator::refused();
     let mut found = sides.replay(&corpus, &["--examples"]);
-    let renamed = renamed::faults(&sides);
+    let renamed = renamed_properties::faults(&sides);
 
     // Damages the databases last, since this cannot be undone.
     for server in &sides.servers {
@@ -160,13 +160,13 @@ fn every_difference_is_documented_and_every_documented_difference_occurs() {
         server.database.sql("ALTER TABLE api_keys RENAME TO lost");
         server.database.sql(&format!("CREATE VIEW api_keys AS SELECT * FROM lost WHERE {fails}"));
     }
-    let broken = sides.replay(&generated::failing(), &[]);
+    let broken = sides.replay(&request_generator::failing(), &[]);
     found.requests += broken.requests;
     found.unexplained.extend(broken.unexplained);
     found.seen.extend(broken.seen);
     found.unseen.retain(|key| !found.seen.contains(key));
 
-    let (missing, stale) = exempt::apply(&found.seen, &found.unseen);
+    let (missing, stale) = exemptions::apply(&found.seen, &found.unseen);
     let all = found.seen.len() + found.unseen.len();
     let exempt = found.unseen.len() - missing.len();
     println!("{} requests to both revisions; documented differences {all}, seen {}, exempt {exempt}", found.requests, found.seen.len());

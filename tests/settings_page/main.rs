@@ -1,7 +1,7 @@
 //! End-to-end tests of the settings page, with the built binary and a real browser.
 //!
-//! - [`browser`] drives Chromium; [`endpoint`] receives the deliveries of a webhook. The servers and the test data come from the modules of
-//!   the API tests (`tests/api`).
+//! - [`browser`] drives Chromium; [`webhook_receiver`] receives the deliveries of a webhook. The servers and the test data come from the
+//!   modules of the API tests (`tests/api`).
 //! - Most tests end with a check of the browser's logs: the console has only the failed requests that the test expects, and the page sent
 //!   requests only to the server.
 //! - The tests need `chromium` and `chromedriver`, and fail without them. `COUNTERPART_TEST_POSTGRES` names a PostgreSQL server to run on.
@@ -22,8 +22,8 @@ mod fixture;
 mod harness;
 
 mod browser;
-mod endpoint;
 mod tabs;
+mod webhook_receiver;
 
 use std::ops::Deref;
 
@@ -31,9 +31,9 @@ use serde_json::json;
 
 use browser::{Browser, ENTER, ESCAPE, SPACE, TAB};
 use client::Api;
-use endpoint::Endpoint;
 use fixture::{ANN, BO, write_store};
 use harness::{Database, Server, Settings};
+use webhook_receiver::Endpoint;
 
 const STORE: &str = "desk";
 

@@ -1,13 +1,13 @@
 //! Tests of the comparison of two documents, and helper functions that these tests share.
 
 mod base;
-mod classes;
-mod enumeration;
-mod hostile;
+mod classification;
+mod differential;
+mod field_coverage;
 mod invariants;
-mod leaves;
 mod mutants;
-mod referee;
+mod robustness;
+mod value_mutations;
 
 use serde_json::Value;
 

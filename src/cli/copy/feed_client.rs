@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use crate::{
     cli::http_client::explained,
-    domain::{ids::StoreId, records::RecordKind},
+    domain::{ids::StoreId, ndjson_records::RecordKind},
     store::record_copy::CopiedRecord,
 };
 

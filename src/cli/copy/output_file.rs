@@ -10,7 +10,7 @@ use tempfile::NamedTempFile;
 
 use crate::{
     cli::Failed,
-    domain::{ids::StoreId, records::RecordKind},
+    domain::{ids::StoreId, ndjson_records::RecordKind},
     store::{Db, record_copy::CopiedRecord},
 };
 

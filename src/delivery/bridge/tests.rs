@@ -19,7 +19,7 @@ use crate::{
     domain::{
         events::{Actor, Event},
         fixture::MovableClock,
-        receive::{Inbound, Received},
+        inbound::{Inbound, Received},
         sends::{EmailContent, FilledTemplate, Send},
         settings::{Editor, FormerSecrets},
         webhooks::{ROTATION_MILLIS, SigningSecret},

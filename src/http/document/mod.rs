@@ -8,4 +8,4 @@ pub mod introduction;
 mod links;
 pub mod merged_paths;
 pub mod openapi_3_1;
-pub mod tags;
+pub mod openapi_tags;

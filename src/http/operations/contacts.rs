@@ -130,7 +130,7 @@ impl ContactFilters {
 #[derive(Debug)]
 pub struct ContactReads;
 
-#[OpenApi(tag = "crate::http::document::tags::Tag::Contacts")]
+#[OpenApi(tag = "crate::http::document::openapi_tags::Tag::Contacts")]
 impl ContactReads {
     /// Get a contact
     ///
@@ -192,7 +192,7 @@ impl ContactReads {
 #[derive(Debug)]
 pub struct ContactWrites;
 
-#[OpenApi(tag = "crate::http::document::tags::Tag::Contacts")]
+#[OpenApi(tag = "crate::http::document::openapi_tags::Tag::Contacts")]
 impl ContactWrites {
     /// Create a contact
     ///

@@ -118,7 +118,7 @@ impl From<CommentView> for InternalComment {
 #[derive(Debug)]
 pub struct MessageReads;
 
-#[OpenApi(tag = "crate::http::document::tags::Tag::Messages")]
+#[OpenApi(tag = "crate::http::document::openapi_tags::Tag::Messages")]
 impl MessageReads {
     /// List messages
     ///
@@ -189,7 +189,7 @@ impl MessageReads {
 #[derive(Debug)]
 pub struct MessageWrites;
 
-#[OpenApi(tag = "crate::http::document::tags::Tag::Messages")]
+#[OpenApi(tag = "crate::http::document::openapi_tags::Tag::Messages")]
 impl MessageWrites {
     /// Send a text message
     ///

@@ -1,6 +1,6 @@
 //! HTML pages (documentation, API reference, settings page), and downloads such as the OpenAPI documents.
 
-pub mod changes;
+pub mod contract_changes;
 pub mod guide_page;
 pub mod guides;
 pub mod home;

@@ -11,10 +11,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, value::RawValue};
 
 use crate::domain::{
-    decimals::ExactJson,
+    exact_json::ExactJson,
     ids::{UUID_CHARS, UserId},
+    inbound::RawProperty,
     ordered_object::{self, Entries},
-    receive::RawProperty,
     store::Channel,
     time::{Bound, Timestamp},
 };

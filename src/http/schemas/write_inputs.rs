@@ -9,8 +9,8 @@ use crate::{
     domain::{
         contacts::{is_e164, is_email},
         ids::UserId,
+        inbound::Person,
         lengths::too_long,
-        receive::Person,
         time::Timestamp,
     },
     http::machinery::{error::ApiError, params::ScalarParam},

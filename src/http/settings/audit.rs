@@ -71,7 +71,7 @@ impl From<AuditLogEntry> for AuditEntry {
 #[derive(Debug)]
 pub struct AuditOperations;
 
-#[OpenApi(tag = "crate::http::settings::tags::SettingsTag::Audit")]
+#[OpenApi(tag = "crate::http::settings::openapi_tags::SettingsTag::Audit")]
 impl AuditOperations {
     /// List changes
     ///

@@ -86,7 +86,7 @@ impl BridgeOperations {
     }
 }
 
-#[OpenApi(tag = "crate::http::settings::tags::SettingsTag::Bridges")]
+#[OpenApi(tag = "crate::http::settings::openapi_tags::SettingsTag::Bridges")]
 impl BridgeOperations {
     /// List bridges
     ///

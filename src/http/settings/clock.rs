@@ -88,7 +88,7 @@ impl From<Advanced> for AdvancedClock {
 #[derive(Debug)]
 pub struct ClockOperations;
 
-#[OpenApi(tag = "crate::http::settings::tags::SettingsTag::Clock")]
+#[OpenApi(tag = "crate::http::settings::openapi_tags::SettingsTag::Clock")]
 impl ClockOperations {
     /// Get the clock
     ///

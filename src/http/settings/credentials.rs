@@ -80,7 +80,7 @@ impl CredentialView {
 #[derive(Debug)]
 pub struct CredentialOperations;
 
-#[OpenApi(tag = "crate::http::settings::tags::SettingsTag::Session")]
+#[OpenApi(tag = "crate::http::settings::openapi_tags::SettingsTag::Session")]
 impl CredentialOperations {
     /// List links, sessions and tokens
     ///

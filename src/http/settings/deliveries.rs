@@ -141,7 +141,7 @@ pub struct SentEvent {
 #[derive(Debug)]
 pub struct DeliveryOperations;
 
-#[OpenApi(tag = "crate::http::settings::tags::SettingsTag::Webhooks")]
+#[OpenApi(tag = "crate::http::settings::openapi_tags::SettingsTag::Webhooks")]
 impl DeliveryOperations {
     /// Send a test event
     ///

@@ -185,7 +185,7 @@ async fn shown(managed: &GrantedRequest<grants::Team>, draft: Draft) -> Result<R
 #[derive(Debug)]
 pub struct DraftOperations;
 
-#[OpenApi(tag = "crate::http::settings::tags::SettingsTag::Drafts")]
+#[OpenApi(tag = "crate::http::settings::openapi_tags::SettingsTag::Drafts")]
 impl DraftOperations {
     /// List drafts
     ///

@@ -22,7 +22,7 @@ use crate::http::{
 #[derive(Debug)]
 pub struct EventOperations;
 
-#[OpenApi(tag = "crate::http::settings::tags::SettingsTag::Events")]
+#[OpenApi(tag = "crate::http::settings::openapi_tags::SettingsTag::Events")]
 impl EventOperations {
     /// List events
     ///

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{auth::GrantedRequest, grants, inbound_caller::InboundCaller};
 use crate::{
     domain::{
-        receive::{Ignored, Inbound, InboundContact, RawProperty, Received},
+        inbound::{Ignored, Inbound, InboundContact, RawProperty, Received},
         tickets::{TicketExpand, TicketView},
         time::Timestamp,
     },
@@ -231,7 +231,7 @@ impl From<Received> for MessageReceipt {
 #[derive(Debug)]
 pub struct InboxOperations;
 
-#[OpenApi(tag = "crate::http::settings::tags::SettingsTag::Inbox")]
+#[OpenApi(tag = "crate::http::settings::openapi_tags::SettingsTag::Inbox")]
 impl InboxOperations {
     /// Unassign a ticket
     ///

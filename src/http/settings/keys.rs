@@ -187,7 +187,7 @@ impl KeyOperations {
     }
 }
 
-#[OpenApi(tag = "crate::http::settings::tags::SettingsTag::Keys")]
+#[OpenApi(tag = "crate::http::settings::openapi_tags::SettingsTag::Keys")]
 impl KeyOperations {
     /// List keys
     ///

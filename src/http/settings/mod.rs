@@ -26,7 +26,7 @@
 mod audit;
 mod auth;
 mod bridges;
-mod changes;
+mod change_feed;
 mod clock;
 mod credentials;
 mod deliveries;
@@ -38,10 +38,10 @@ mod inbound_caller;
 mod inbox;
 mod keys;
 mod openapi_document;
+mod openapi_tags;
 mod params;
 mod seats_and_access;
 mod session;
-mod tags;
 mod undelivered;
 mod webhooks;
 

@@ -29,7 +29,7 @@ pub fn settings_operations() -> impl OpenApi {
         super::webhooks::WebhookOperations,
         super::deliveries::DeliveryOperations,
         super::events::EventOperations,
-        super::changes::ChangeOperations,
+        super::change_feed::ChangeOperations,
         super::drafts::DraftOperations,
         super::undelivered::UndeliveredOperations,
         super::inbox::InboxOperations,

@@ -135,7 +135,7 @@ pub struct UserRemoved {
 #[derive(Debug)]
 pub struct TeamOperations;
 
-#[OpenApi(tag = "crate::http::settings::tags::SettingsTag::Team")]
+#[OpenApi(tag = "crate::http::settings::openapi_tags::SettingsTag::Team")]
 impl TeamOperations {
     /// List users
     ///

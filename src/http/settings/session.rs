@@ -195,7 +195,7 @@ fn cookie(secret: &str, seconds: i64, secure: bool) -> Option<HeaderValue> {
 #[derive(Debug)]
 pub struct SessionOperations;
 
-#[OpenApi(tag = "crate::http::settings::tags::SettingsTag::Session")]
+#[OpenApi(tag = "crate::http::settings::openapi_tags::SettingsTag::Session")]
 impl SessionOperations {
     /// Open a session
     ///

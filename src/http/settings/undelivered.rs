@@ -103,7 +103,7 @@ pub struct MessageRetry {
 #[derive(Debug)]
 pub struct UndeliveredOperations;
 
-#[OpenApi(tag = "crate::http::settings::tags::SettingsTag::Undelivered")]
+#[OpenApi(tag = "crate::http::settings::openapi_tags::SettingsTag::Undelivered")]
 impl UndeliveredOperations {
     /// List undelivered messages
     ///

@@ -160,7 +160,7 @@ impl WebhookOperations {
     }
 }
 
-#[OpenApi(tag = "crate::http::settings::tags::SettingsTag::Webhooks")]
+#[OpenApi(tag = "crate::http::settings::openapi_tags::SettingsTag::Webhooks")]
 impl WebhookOperations {
     /// List webhooks
     ///

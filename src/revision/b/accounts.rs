@@ -12,7 +12,7 @@ use crate::{
         time::Timestamp,
     },
     http::{
-        document::tags::Tag,
+        document::openapi_tags::Tag,
         machinery::{
             auth::{AccountsRead, Authorised},
             error::{Failure, Listing, Lookup},

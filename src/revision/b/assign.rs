@@ -6,7 +6,7 @@ use super::ticket::Ticket;
 use crate::{
     domain::tickets::{TicketExpand, TicketView},
     http::{
-        document::tags::Tag,
+        document::openapi_tags::Tag,
         machinery::{
             auth::{Authorised, TicketsWrite},
             body::Body,

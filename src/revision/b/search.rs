@@ -10,7 +10,7 @@ use crate::{
         time::Timestamp,
     },
     http::{
-        document::tags::Tag,
+        document::openapi_tags::Tag,
         machinery::{
             auth::{Authorised, ContactsRead, MessagesRead},
             error::{Failure, Listing},

@@ -12,7 +12,7 @@ use crate::{
         sends::{EmailContent, FilledTemplate, Send},
     },
     http::{
-        document::tags::Tag,
+        document::openapi_tags::Tag,
         machinery::{
             auth::{Authorised, MessagesWrite},
             body::Body,

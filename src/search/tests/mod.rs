@@ -1,10 +1,11 @@
-//! Tests of the whole search: without a database in `table`, `recall`, `exact` and `walks`, and with a database in `following`.
+//! Tests of the whole search: without a database in `multilingual_queries`, `recall`, `early_termination` and `pagination`, and with a
+//! database in `visibility_and_recovery`.
 
-mod exact;
-mod following;
+mod early_termination;
+mod multilingual_queries;
+mod pagination;
 mod recall;
-mod table;
-mod walks;
+mod visibility_and_recovery;
 
 use std::collections::{HashMap, HashSet};
 

@@ -9,11 +9,13 @@ use super::{
 };
 use crate::domain::{
     contacts::{is_e164, is_email},
+    grandfathered_records::RuleViolation,
     ids::{MAX_ID_CHARS, UserId},
-    later_rules::RuleViolation,
     messages::MESSAGE_TYPES,
+    ndjson_records::{
+        Account, Comment, Contact, ContactField, Conversation, Label, Message, Role, Team, Template, Ticket, TicketField, User,
+    },
     ordered_object::{Entries, Object},
-    records::{Account, Comment, Contact, ContactField, Conversation, Label, Message, Role, Team, Template, Ticket, TicketField, User},
     store::{ACCOUNT_STATUSES, CHANNELS, PARAMETER_FORMATS, TEMPLATE_CATEGORIES, TEMPLATE_STATUSES},
     team::RoleKind,
 };

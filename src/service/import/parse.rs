@@ -6,7 +6,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 
 use super::ImportError;
-use crate::domain::{ordered_object::Object, records::RecordKind};
+use crate::domain::{ndjson_records::RecordKind, ordered_object::Object};
 
 /// A line whose record has not been parsed yet.
 pub struct LineHeader<'a> {
@@ -128,7 +128,7 @@ fn has_nul(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::records::{Message, Team};
+    use crate::domain::ndjson_records::{Message, Team};
 
     fn failure<T: DeserializeOwned + std::fmt::Debug>(text: &str) -> String {
         LineHeader::of(7, text).and_then(|peek| peek.record::<T>()).unwrap_err().to_string()

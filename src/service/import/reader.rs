@@ -14,9 +14,9 @@ use super::{
 };
 use crate::{
     domain::{
+        grandfathered_records::RuleViolation,
         ids::AccountId,
-        later_rules::RuleViolation,
-        records::{ImportedTicket, Line, RecordKind, Ticket},
+        ndjson_records::{ImportedTicket, Line, RecordKind, Ticket},
     },
     store::import::Batch,
 };

@@ -3,7 +3,7 @@
 use schemars::{SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Value, json};
 
-use crate::domain::records::{
+use crate::domain::ndjson_records::{
     Account, Comment, Contact, ContactField, Conversation, Label, Message, RecordKind, Role, Team, Template, Ticket, TicketField, User,
 };
 

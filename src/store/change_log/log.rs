@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::store::{
     Db, Error, Result,
     change_log::own_changes::LoggedChange,
-    rows::Cells,
+    row_decoding::Cells,
     sql::{Param, Sql},
 };
 

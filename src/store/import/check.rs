@@ -4,7 +4,7 @@
 use crate::{
     domain::{
         ids::{AccountId, FieldId},
-        records::RecordKind,
+        ndjson_records::RecordKind,
     },
     store::{
         Result,
@@ -13,7 +13,7 @@ use crate::{
             bulk::{self, Bulk},
             text,
         },
-        rows::Cells,
+        row_decoding::Cells,
     },
 };
 

@@ -5,7 +5,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use crate::{
-    domain::{ids::AccountId, records::RecordKind},
+    domain::{ids::AccountId, ndjson_records::RecordKind},
     store::{
         Result,
         import::{

@@ -11,7 +11,7 @@
 use sea_orm::DbBackend;
 
 use crate::{
-    domain::records::RecordKind,
+    domain::ndjson_records::RecordKind,
     store::{
         Result,
         import::{Batch, Import, check::texts, executor::SORTING},
@@ -21,7 +21,7 @@ use crate::{
 /// The tables whose indexes are dropped.
 const TABLES: &str = "'contacts', 'conversations', 'conversation_labels', 'tickets', 'ticket_field_values', 'messages', 'comments'";
 
-/// The indexes that the statements of the module `derive` use. They are rebuilt before these statements run.
+/// The indexes that the statements of the module `derived_columns` use. They are rebuilt before these statements run.
 pub(super) const READ: [&str; 2] = ["messages_by_conversation", "tickets_by_conversation"];
 
 /// The indexes by which SQLite checks foreign keys to contacts and to conversations. If some record refers to a contact that is not
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
     use crate::{
         domain::{
-            records::{Contact, Conversation, Line, Message},
+            ndjson_records::{Contact, Conversation, Line, Message},
             time::Timestamp,
         },
         store::fixture::Fixture,

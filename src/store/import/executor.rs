@@ -16,7 +16,7 @@ use crate::store::{
     db::Writes,
     import::numbered,
     postgres::transaction::BegunTransaction,
-    rows::Cells,
+    row_decoding::Cells,
     sql::{Param, Sql},
     sqlite::group_commit::{ExclusiveTransaction, Writer},
 };

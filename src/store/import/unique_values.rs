@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use sea_orm::{DbBackend, EntityTrait, IntoActiveModel};
 
 use crate::{
-    domain::records::RecordKind,
+    domain::ndjson_records::RecordKind,
     store::{
         Error, Result,
         import::{
@@ -13,7 +13,7 @@ use crate::{
             bulk::{self, Bulk},
             table, text,
         },
-        rows::Cells,
+        row_decoding::Cells,
     },
 };
 

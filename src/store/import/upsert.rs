@@ -6,7 +6,7 @@ use sea_orm::{ActiveModelTrait, DbBackend, EntityTrait, IntoActiveModel, Iterabl
 
 use crate::{
     domain::{
-        records::{Account, Contact, Conversation, ImportedTicket, Line, Message, RecordKind, Team},
+        ndjson_records::{Account, Contact, Conversation, ImportedTicket, Line, Message, RecordKind, Team},
         time::Timestamp,
     },
     store::{
@@ -19,10 +19,10 @@ use crate::{
         import::{
             Batch, Import, ImportResult, PLACEHOLDER_PREFIX,
             bulk::{self, Bulk},
-            rows, table, text,
+            row_mapping, table, text,
             unique_values::{UniqueValue, UniqueValues},
         },
-        rows::Cells,
+        row_decoding::Cells,
     },
 };
 
@@ -35,15 +35,16 @@ impl Import {
     pub async fn put(&mut self, batch: Batch) -> Result<ImportResult> {
         self.build_referencing_indexes(&batch).await?;
         let store = self.store.clone();
-        self.put_rows::<roles::Entity>(RecordKind::Role, batch.roles.into_iter().map(|line| rows::role(&store, line.record))).await?;
+        self.put_rows::<roles::Entity>(RecordKind::Role, batch.roles.into_iter().map(|line| row_mapping::role(&store, line.record)))
+            .await?;
         self.put_rows::<contact_fields::Entity>(
             RecordKind::ContactField,
-            batch.contact_fields.into_iter().map(|line| rows::contact_field(&store, line.record)),
+            batch.contact_fields.into_iter().map(|line| row_mapping::contact_field(&store, line.record)),
         )
         .await?;
         self.put_rows::<ticket_fields::Entity>(
             RecordKind::TicketField,
-            batch.ticket_fields.into_iter().map(|line| rows::ticket_field(&store, line.record)),
+            batch.ticket_fields.into_iter().map(|line| row_mapping::ticket_field(&store, line.record)),
         )
         .await?;
 
@@ -55,7 +56,7 @@ impl Import {
         let ages = self
             .creation_times(RecordKind::User, batch.users.iter().map(|line| (line.record.id.as_str(), line.record.created_at)).collect())
             .await?;
-        let users = batch.users.into_iter().zip(ages).map(|(line, age)| rows::user(&store, line.record, age));
+        let users = batch.users.into_iter().zip(ages).map(|(line, age)| row_mapping::user(&store, line.record, age));
         if let Err(fault) = self.put_claimed::<users::Entity>(RecordKind::User, users, [ids]).await? {
             return Ok(Err(fault));
         }
@@ -65,7 +66,7 @@ impl Import {
             .await?;
         self.put_rows::<labels::Entity>(
             RecordKind::Label,
-            batch.labels.into_iter().zip(ages).map(|(line, age)| rows::label(&store, line.record, age)),
+            batch.labels.into_iter().zip(ages).map(|(line, age)| row_mapping::label(&store, line.record, age)),
         )
         .await?;
 
@@ -73,7 +74,7 @@ impl Import {
         self.put_accounts(batch.accounts).await?;
         self.put_rows::<templates::Entity>(
             RecordKind::Template,
-            batch.templates.into_iter().map(|line| rows::template(&store, line.record)),
+            batch.templates.into_iter().map(|line| row_mapping::template(&store, line.record)),
         )
         .await?;
 
@@ -92,7 +93,7 @@ impl Import {
             claims,
         });
         self.change(RecordKind::Contact.name(), batch.contacts.iter().map(|line| line.record.id.as_str())).await?;
-        let contacts = batch.contacts.into_iter().map(|line| rows::contact(&store, line.record));
+        let contacts = batch.contacts.into_iter().map(|line| row_mapping::contact(&store, line.record));
         if let Err(fault) = self.put_claimed::<contacts::Entity>(RecordKind::Contact, contacts, claims).await? {
             return Ok(Err(fault));
         }
@@ -107,8 +108,11 @@ impl Import {
             return Ok(Err(fault));
         }
         self.touch(batch.comments.iter().map(|line| line.record.conversation_id.as_str())).await?;
-        self.put_rows::<comments::Entity>(RecordKind::Comment, batch.comments.into_iter().map(|line| rows::comment(&store, line.record)))
-            .await?;
+        self.put_rows::<comments::Entity>(
+            RecordKind::Comment,
+            batch.comments.into_iter().map(|line| row_mapping::comment(&store, line.record)),
+        )
+        .await?;
         Ok(Ok(()))
     }
 
@@ -118,8 +122,11 @@ impl Import {
             .await?;
         self.clear(RecordKind::Team, "team_members", "team_id", lines.iter().map(|line| line.record.id.as_str())).await?;
         let store = self.store.clone();
-        self.put_rows::<teams::Entity>(RecordKind::Team, lines.iter().zip(ages).map(|(line, age)| rows::team(&store, &line.record, age)))
-            .await?;
+        self.put_rows::<teams::Entity>(
+            RecordKind::Team,
+            lines.iter().zip(ages).map(|(line, age)| row_mapping::team(&store, &line.record, age)),
+        )
+        .await?;
         self.put_rows::<team_members::Entity>(
             RecordKind::Team,
             lines.iter().flat_map(|line| {
@@ -143,7 +150,7 @@ impl Import {
         let store = self.store.clone();
         self.put_rows::<accounts::Entity>(
             RecordKind::Account,
-            lines.iter().zip(ages).map(|(line, age)| rows::account(&store, &line.record, age)),
+            lines.iter().zip(ages).map(|(line, age)| row_mapping::account(&store, &line.record, age)),
         )
         .await?;
         self.put_rows::<account_users::Entity>(
@@ -188,7 +195,7 @@ impl Import {
         }
         self.known.came(lines.iter().map(|line| (line.record.id.to_string(), line.record.account_id.clone())));
         let store = self.store.clone();
-        let conversations = lines.iter().map(|line| rows::conversation(&store, &line.record));
+        let conversations = lines.iter().map(|line| row_mapping::conversation(&store, &line.record));
         if let Err(fault) = self.put_claimed::<conversations::Entity>(RecordKind::Conversation, conversations, [threads]).await? {
             return Ok(Err(fault));
         }
@@ -249,14 +256,14 @@ impl Import {
         let tickets = lines.iter().map(|line| {
             let number =
                 line.record.ticket.ticket_number.clone().unwrap_or_else(|| format!("{PLACEHOLDER_PREFIX}{}", line.record.ticket.id));
-            rows::ticket(&store, &line.record, number)
+            row_mapping::ticket(&store, &line.record, number)
         });
         if let Err(fault) = self.put_claimed::<tickets::Entity>(RecordKind::Ticket, tickets, claims).await? {
             return Ok(Err(fault));
         }
         self.put_rows::<ticket_field_values::Entity>(
             RecordKind::Ticket,
-            lines.iter().flat_map(|line| rows::field_values(&store, &line.record)),
+            lines.iter().flat_map(|line| row_mapping::field_values(&store, &line.record)),
         )
         .await?;
         Ok(Ok(()))
@@ -275,8 +282,8 @@ impl Import {
         }
         self.cache_accounts(conversations.iter().copied()).await?;
         let come = conversations.iter().all(|id| self.known.account(id).is_some());
-        // A message may come before its conversation. Such a message gets a placeholder account; at the end, `derive` replaces it by the
-        // account of the conversation.
+        // A message may come before its conversation. Such a message gets a placeholder account; at the end, `derived_columns` replaces it
+        // by the account of the conversation.
         self.realign |= !come;
         self.test_conversations(come).await?;
         let accounts: Vec<String> = lines
@@ -304,7 +311,7 @@ impl Import {
         self.touch(conversations.iter().copied()).await?;
         self.change(RecordKind::Message.name(), lines.iter().map(|line| line.record.id.as_str())).await?;
         let (store, now) = (self.store.clone(), self.now);
-        let messages = lines.into_iter().zip(accounts).map(|(line, account)| rows::message(&store, line.record, account, now));
+        let messages = lines.into_iter().zip(accounts).map(|(line, account)| row_mapping::message(&store, line.record, account, now));
         self.put_claimed::<messages::Entity>(RecordKind::Message, messages, [deliveries]).await
     }
 

@@ -21,7 +21,7 @@ use crate::{
         entity::{attempts, deliveries, events},
         events::SUBSCRIPTION_MATCHES,
         queues::concurrency::AttemptLimits,
-        rows::Cells,
+        row_decoding::Cells,
         settings::{signing_secrets::readable, webhooks::SECRETS},
         sql::{Param, Sql},
         transaction::write::Write,

@@ -23,7 +23,7 @@ use crate::{
         Db, Error, Result,
         entity::{messages, outbound},
         queues::concurrency::AttemptLimits,
-        rows::{Cells, Row},
+        row_decoding::{Cells, Row},
         settings::bridges::endpoints,
         sql::{Param, Sql},
         transaction::write::Write,

@@ -18,7 +18,7 @@ use crate::{
         Db, Result,
         entity::{failed_messages, messages, outbound},
         queues::outbound::{ClaimedMessage, outbox_entry_json},
-        rows::Cells,
+        row_decoding::Cells,
         statement::from_entities::among,
         transaction::write::Write,
     },

@@ -21,7 +21,7 @@ use crate::{
     store::{
         Db, Error, Result,
         entity::{account_users, api_keys, conversations, grants, stores, tickets, users, webhooks},
-        rows::Cells,
+        row_decoding::Cells,
         sql::batches,
         statement::from_entities::{among, model},
         team::role_kind,

@@ -5,7 +5,7 @@ use crate::{
     domain::{time::Timestamp, webhooks::SigningSecret},
     store::{
         Result,
-        rows::Cells,
+        row_decoding::Cells,
         settings::encryption_keys::{EncryptedSecret, SecretKeys, SecretRow},
         transaction::write::Write,
     },

@@ -6,7 +6,7 @@ use rusqlite::{Connection, OpenFlags, Statement, config::DbConfig};
 
 use crate::store::{
     Result,
-    rows::Cells,
+    row_decoding::Cells,
     slow_statements::StatementTimer,
     sql::{Param, Sql},
 };

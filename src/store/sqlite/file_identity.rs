@@ -29,7 +29,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use crate::store::{
     Error, Result,
-    lock::lock,
+    mutex::lock,
     sqlite::{
         connection::{self, INDEX, LOG, beside},
         stale_files::application_id,

@@ -37,7 +37,7 @@ use tokio::{
 use crate::store::{
     Error, Result,
     last_failure::LastFailure,
-    rows::Cells,
+    row_decoding::Cells,
     slow_statements::StatementTimer,
     sql::Sql,
     sqlite::{

@@ -21,8 +21,8 @@ use tokio::sync::Semaphore;
 
 use crate::store::{
     Error, Result,
-    lock::lock,
-    rows::Cells,
+    mutex::lock,
+    row_decoding::Cells,
     sql::{RowBound, Sql},
     sqlite::{
         connection::{open as open_file, read},

@@ -8,7 +8,7 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use crate::store::lock::lock;
+use crate::store::mutex::lock;
 
 /// The number of slots. On most machines it is greater than the number of threads of a runtime, so that two threads seldom share a slot.
 const SPOTS: usize = 64;

@@ -23,7 +23,7 @@ use crate::{
     },
     store::{
         Db, Error, Result,
-        rows::Cells,
+        row_decoding::Cells,
         sql::{Param, Sql, text_value},
         transaction::{system_transaction::SystemTransaction, write::Write},
     },

@@ -17,7 +17,7 @@ use crate::{
     store::{
         Db, Error, Result,
         db::Reads,
-        rows::Cells,
+        row_decoding::Cells,
         sql::{SUBQUERY_FENCE, Sql, without_nul},
         statement::{
             key_lookup_batch::{LookupTarget, RowsByKey},

@@ -6,4 +6,4 @@ pub mod key_lookup;
 pub mod key_lookup_batch;
 pub mod pages;
 #[cfg(test)]
-mod visits;
+mod query_cost;

@@ -10,7 +10,7 @@ use crate::{
         ids::StoreId,
         paging::{Page, PageRequest, Position},
     },
-    store::{Db, Result, rows::Row, sql::Sql},
+    store::{Db, Result, row_decoding::Row, sql::Sql},
 };
 
 /// A record type that is listed in pages.

@@ -10,7 +10,7 @@ use crate::store::{
     Db, Result,
     db::{OnStatement, Writes},
     postgres::transaction::BegunTransaction,
-    rows::Cells,
+    row_decoding::Cells,
     sql::Sql,
     sqlite::group_commit::GroupMember,
 };

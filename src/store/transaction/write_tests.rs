@@ -17,7 +17,7 @@ use crate::{
         Error, Result,
         db::Writes,
         fixture::{Fixture, counter, sent},
-        rows::Cells,
+        row_decoding::Cells,
         sql::Sql,
         transaction::write::{Changed, Write},
     },

@@ -9,7 +9,7 @@ use std::{
 use jsonschema::{Draft, Validator};
 use serde_json::{Value, json};
 
-use super::{REVISION, faults, property_paths, seen};
+use super::{REVISION, coverage_recorder, faults, property_paths};
 
 /// Returns the committed OpenAPI document of the events. A test in `document.rs` compares it with what the binary prints.
 pub fn document() -> &'static Value {
@@ -69,9 +69,9 @@ pub fn conforms(event: &Value) -> Result<&str, String> {
 pub fn check(event: &Value) -> Result<(), String> {
     let kind = conforms(event)?;
     let name = format!("events-{REVISION}");
-    seen::saw(&name, &format!("event {kind}"));
+    coverage_recorder::saw(&name, &format!("event {kind}"));
     if let Some(schema) = payload(kind) {
-        property_paths::found(document(), schema, event, kind, &mut |place| seen::saw(&name, &format!("property {place}")));
+        property_paths::found(document(), schema, event, kind, &mut |place| coverage_recorder::saw(&name, &format!("property {place}")));
     }
     Ok(())
 }
@@ -101,7 +101,7 @@ pub fn check_delivery(headers: &HashMap<String, String>, body: &str) -> Result<(
         if !valid.is_valid(&json!(value)) {
             return Err(format!("{name}: {value} does not match the document"));
         }
-        seen::saw(&format!("events-{REVISION}"), &format!("parameter {} {name}", event["type"].as_str().unwrap_or_default()));
+        coverage_recorder::saw(&format!("events-{REVISION}"), &format!("parameter {} {name}", event["type"].as_str().unwrap_or_default()));
     }
     if headers.get("webhook-id").map(String::as_str) == event["id"].as_str() {
         Ok(())

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use url::form_urlencoded;
 
-use super::{Contract, Operation, faults, property_paths, seen};
+use super::{Contract, Operation, coverage_recorder, faults, property_paths};
 use crate::client::Call;
 
 /// Parses the text of a parameter or header as a JSON value of the schema's type. Returns `None` if the text is not a value of this type.
@@ -58,7 +58,7 @@ impl Contract {
                     let validator = self.validator(&format!("{} body", operation.id), false, || schema.clone());
                     found.extend(faults(&validator, &sent).into_iter().map(|fault| format!("body{fault}")));
                     property_paths::found(&self.document, schema, &sent, &format!("{} body", operation.id), &mut |place| {
-                        seen::saw(self.name, &format!("sent {place}"));
+                        coverage_recorder::saw(self.name, &format!("sent {place}"));
                     });
                 }
             },
@@ -88,7 +88,7 @@ impl Contract {
             };
             let validator = self.validator(&format!("{} parameter {name}", operation.id), false, || parameter["schema"].clone());
             found.extend(faults(&validator, &value).into_iter().map(|fault| format!("{name}: {fault}")));
-            seen::saw(self.name, &format!("parameter {} {name}", operation.id));
+            coverage_recorder::saw(self.name, &format!("parameter {} {name}", operation.id));
         }
         found
     }

@@ -4,8 +4,8 @@
 mod access;
 mod audit;
 mod bridges;
-mod changes;
 mod drafts;
+mod feeds;
 mod grants;
 mod inbound;
 mod inbox;

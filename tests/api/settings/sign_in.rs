@@ -13,7 +13,7 @@ use serde_json::json;
 use super::SettingsFixture;
 use crate::{
     client::{Answer, Api},
-    endpoint::until,
+    delivery_receiver::until,
     fixture::ANN,
 };
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{SettingsFixture, text};
 use crate::{
     REV_A,
-    endpoint::{Endpoint, PRIVATE, until},
+    delivery_receiver::{Endpoint, PRIVATE, until},
     fixture::BO,
     webhooks::KINDS,
     writes::parsed,

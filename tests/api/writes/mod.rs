@@ -16,12 +16,12 @@ mod labels;
 mod mails;
 mod malformed_bodies;
 mod mark_read;
+mod pagination;
 pub mod races;
 mod sends;
 mod templates;
 mod ticket_fields;
 mod values;
-mod walks;
 
 use std::{
     thread,
@@ -36,7 +36,7 @@ use crate::{
     contract::is_timestamp,
     fixture::{channels, write_store},
     harness::{ALL_SCOPES, Database, Key, SIMULATED, Server, Settings},
-    pages::walk,
+    page_reader::walk,
 };
 
 /// The maximum time that a test waits for effects that follow a response, such as a delivery.

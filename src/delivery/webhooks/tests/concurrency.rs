@@ -5,8 +5,8 @@ use std::{collections::HashMap, sync::atomic::Ordering, time::Duration};
 use tokio::sync::oneshot;
 
 use super::{
-    bench::{Bench, MINUTE, escalate, every, numbered, service},
     endpoint::{SHORT, ScriptedReply, TestEndpoint},
+    fixture::{Bench, MINUTE, escalate, every, numbered, service},
 };
 use crate::{
     delivery::{

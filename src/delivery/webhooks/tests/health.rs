@@ -1,8 +1,8 @@
 //! Tests of endpoint health: after which failures a webhook subscription is disabled.
 
 use super::{
-    bench::{Bench, DAY, every},
     endpoint::{START, TestEndpoint},
+    fixture::{Bench, DAY, every},
 };
 use crate::{
     delivery::worker::MAX_ATTEMPTS_PER_DESTINATION,

@@ -1,8 +1,8 @@
 //! Tests of the replay of recorded events to a webhook.
 
 use super::{
-    bench::{Bench, DAY, MINUTE, every},
     endpoint::{ReceivedRequest, START, TestEndpoint},
+    fixture::{Bench, DAY, MINUTE, every},
 };
 use crate::domain::{
     time::Timestamp,

@@ -4,8 +4,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::{
-    bench::{Bench, DAY, MINUTE, numbered},
     endpoint::{ScriptedReply, TestEndpoint, TestServer},
+    fixture::{Bench, DAY, MINUTE, numbered},
 };
 use crate::domain::{
     clock::Clock,

@@ -1,8 +1,8 @@
 //! Tests of webhook subscriptions: event filters, and the secrets that sign deliveries.
 
 use super::{
-    bench::{Bench, DAY, every},
     endpoint::TestEndpoint,
+    fixture::{Bench, DAY, every},
 };
 use crate::{
     domain::{

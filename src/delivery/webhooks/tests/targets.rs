@@ -12,11 +12,11 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::{
-    bench::Bench,
     endpoint::{SHORT, ScriptedReply, TestServer},
+    fixture::Bench,
 };
 use crate::{
-    delivery::{client::SigningHttpClient, guard::SystemResolver},
+    delivery::{signing_http_client::SigningHttpClient, ssrf_guard::SystemResolver},
     domain::{
         delivery_targets::{Targets, tests::SPELT_OUT},
         ids::WebhookId,

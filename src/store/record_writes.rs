@@ -25,7 +25,7 @@ use crate::{
             users,
         },
         import::DERIVE_TICKETS,
-        rows::Row,
+        row_decoding::Row,
         sql::Sql,
         statement::from_entities::{among, model},
         team::role_kind,

@@ -20,7 +20,7 @@ use crate::{
         Error, Result,
         entity::{conversations, counters, messages, stores, tickets},
         import::DERIVE_TICKETS,
-        rows::Row,
+        row_decoding::Row,
         transaction::write::Write,
     },
 };

@@ -4,9 +4,9 @@
 mod access;
 mod drafts;
 mod parity;
+mod prompt_injection;
 mod sends;
 mod stdio;
-mod untrusted;
 
 use serde_json::{Value, json};
 

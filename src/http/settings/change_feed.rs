@@ -16,7 +16,7 @@ use super::{
     params::{EnumListParam, LimitParam, PositionParam, WaitParam},
 };
 use crate::{
-    domain::records::{Record, RecordKind},
+    domain::ndjson_records::{Record, RecordKind},
     http::{
         machinery::{
             envelope::header,
@@ -124,7 +124,7 @@ impl ReplyShape for Changes {
 #[derive(Debug)]
 pub struct ChangeOperations;
 
-#[OpenApi(tag = "crate::http::settings::tags::SettingsTag::Changes")]
+#[OpenApi(tag = "crate::http::settings::openapi_tags::SettingsTag::Changes")]
 impl ChangeOperations {
     /// List changed records
     ///

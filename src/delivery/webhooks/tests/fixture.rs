@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use super::endpoint::{SHORT, START};
 use crate::{
-    delivery::{client::SigningHttpClient, webhooks::WebhookQueue, worker::Worker},
+    delivery::{signing_http_client::SigningHttpClient, webhooks::WebhookQueue, worker::Worker},
     domain::{
         clock::{Clock, ClocksAndIds, Ids, RandomIds},
         delivery_targets::Targets,

@@ -4,10 +4,10 @@
 use serde_json::{Value, value::RawValue};
 
 use super::{
+    inbound::{NO_PHONE, thread_name},
     lengths::{bytes_of_texts, too_long},
+    ndjson_records::{Account, Comment, Contact, Conversation, Direction, Message, Record, Ticket},
     ordered_object::Entries,
-    receive::{NO_PHONE, thread_name},
-    records::{Account, Comment, Contact, Conversation, Direction, Message, Record, Ticket},
     text::unfolded,
 };
 

@@ -81,7 +81,7 @@ fn settled(value: &Value) -> Value {
 fn cleaned(value: &Value, chars: usize) -> Value {
     match value {
         Value::String(text) => {
-            let seen = |c: &char| !(c.is_control() && !"\n\t".contains(*c) || super::untrusted::HIDDEN.contains(*c));
+            let seen = |c: &char| !(c.is_control() && !"\n\t".contains(*c) || super::prompt_injection::HIDDEN.contains(*c));
             let text: String = text.chars().filter(seen).collect();
             let count = text.chars().count();
             if count > chars {

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::{
     fields::{Comparable, Field, FieldKind, ScalarKind, TICKET_DISPLAY_TYPES},
+    ndjson_records::{Comment, Contact, Message, Ticket},
     ordered_object::Entries,
-    records::{Comment, Contact, Message, Ticket},
     time::Timestamp,
 };
 

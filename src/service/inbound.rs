@@ -2,7 +2,7 @@
 
 use super::{
     Error, Result, Service,
-    threads::{ATTEMPTS, NewThread, ThreadError, count, thread_of},
+    conversation_threads::{ATTEMPTS, NewThread, ThreadError, count, thread_of},
     write_transaction::WriteTransaction,
 };
 use crate::{
@@ -10,8 +10,8 @@ use crate::{
         conversations::Conversation,
         events::{Actor, EventChange},
         ids::{MAX_ID_CHARS, MessageId, StoreId, TicketId},
+        inbound::{Inbound, MAX_NAME_CHARS, NO_PHONE, Received, is_name, thread_name},
         messages::{Message, received_order},
-        receive::{Inbound, MAX_NAME_CHARS, NO_PHONE, Received, is_name, thread_name},
         signed_requests::AcceptedSignature,
         store::Account,
         tickets::Ticket,

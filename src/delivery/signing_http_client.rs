@@ -1,6 +1,6 @@
 //! Outbound HTTP client with SSRF protection, and the signing of requests (Standard Webhooks).
 //!
-//! Called by `webhooks` and `bridge`. DNS names resolve only to addresses that `guard` permits; redirects and proxies are
+//! Called by `webhooks` and `bridge`. DNS names resolve only to addresses that `ssrf_guard` permits; redirects and proxies are
 //! not followed; the time-out covers the whole response. A URL with a literal IP address involves no DNS: callers check it
 //! with [`Targets::check`] first.
 //!
@@ -22,7 +22,7 @@ use reqwest::{
 };
 use url::Url;
 
-use super::guard::{Guard, SystemResolver};
+use super::ssrf_guard::{Guard, SystemResolver};
 use crate::domain::{delivery_targets::Targets, retry::LONGEST_ASKED, time::Timestamp, webhooks::SigningSecret};
 
 /// The maximum number of bytes of a response body that are read.

@@ -1,5 +1,5 @@
 //! Row mapping: converts a record into table rows. Every column that a record determines is set, so that an upsert replaces the record.
-//! Columns that follow from other records get a neutral value here and are set by `derive`.
+//! Columns that follow from other records get a neutral value here and are set by `derived_columns`.
 
 use sea_orm::ActiveValue::{NotSet, Set};
 use serde::Serialize;
@@ -8,7 +8,7 @@ use crate::{
     domain::{
         fields::Comparable,
         messages::received_order,
-        records::{
+        ndjson_records::{
             Account, Comment, Contact, ContactField, Conversation, Direction, ImportedTicket, Label, Message, Role, Team, Template,
             TicketField, User,
         },
@@ -189,8 +189,8 @@ pub fn conversation(store: &str, record: &Conversation) -> conversations::Active
     conversations::ActiveModel { placed_by: NotSet, ..row.into() }
 }
 
-/// Converts a ticket. Channel, account and contact stay empty if the record does not state them: `derive` takes them from the conversation
-/// at the end.
+/// Converts a ticket. Channel, account and contact stay empty if the record does not state them: `derived_columns` takes them from the
+/// conversation at the end.
 pub fn ticket(store: &str, record: &ImportedTicket, number: String) -> tickets::ActiveModel {
     let ticket = &record.ticket;
     let opened_at = ticket.opened_at.millis();
@@ -216,7 +216,7 @@ pub fn ticket(store: &str, record: &ImportedTicket, number: String) -> tickets::
         resolution_status: ticket.resolution_status.clone(),
         ticket_fields: json(&ticket.ticket_fields),
         ticket_fields_updated_at: ticket.ticket_fields_updated_at.map(Timestamp::millis),
-        // `derive` sets the Bloom filter of the labels from the conversation at the end.
+        // `derived_columns` sets the Bloom filter of the labels from the conversation at the end.
         label_marks: 0,
         field_marks: marks.field_marks.bits(),
         text_marks: marks.text_marks.bits(),

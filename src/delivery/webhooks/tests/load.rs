@@ -1,8 +1,8 @@
 //! Load test of delivery: many events to ten endpoints, of which one is healthy. It checks what arrives and when, and that
 //! the attempt log equals what the endpoints saw.
 //!
-//! `COUNTERPART_DELIVERY_EVENTS=10000 cargo test --lib ten_endpoints -- --nocapture` runs the test with many events. Without the variable,
-//! the test records few events.
+//! `COUNTERPART_DELIVERY_EVENTS=10000 cargo test --lib webhooks::tests::load -- --nocapture` runs the test with many events. Without the
+//! variable, the test records few events.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -14,8 +14,8 @@ use std::{
 };
 
 use super::{
-    bench::{Bench, every, numbered, service},
     endpoint::{START, ScriptedReply, TestEndpoint, TestServer},
+    fixture::{Bench, every, numbered, service},
 };
 use crate::{
     delivery::{

@@ -11,7 +11,7 @@ use super::{Error, Result, Service};
 use crate::{
     domain::{
         ids::StoreId,
-        records::{Record, RecordKind},
+        ndjson_records::{Record, RecordKind},
     },
     store::{self, change_feed::ChangeFeed},
 };

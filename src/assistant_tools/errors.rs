@@ -5,7 +5,7 @@ use poem::http::StatusCode;
 use super::{
     definition::{Place, Tool},
     operations::{self, ApiOperation},
-    untrusted::is_hidden,
+    prompt_injection::is_hidden,
 };
 use crate::http::machinery::error::ApiError;
 

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::{
     call::{Call, Outcome},
     definition::{Effect, InputMember, Run, Tool, pages},
-    problems::ToolError,
+    errors::ToolError,
     schemas,
 };
 

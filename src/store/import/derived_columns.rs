@@ -9,7 +9,7 @@
 use sea_orm::{DbBackend, Value};
 
 use crate::{
-    domain::{conversations::SNIPPET_CHARS, records::RecordKind, text::snippet},
+    domain::{conversations::SNIPPET_CHARS, ndjson_records::RecordKind, text::snippet},
     store::{
         Result,
         import::{
@@ -19,7 +19,7 @@ use crate::{
             deferred_indexes::READ,
             text,
         },
-        rows::Cells,
+        row_decoding::Cells,
     },
 };
 
@@ -267,7 +267,7 @@ mod tests {
     use crate::{
         domain::{
             ids::TicketId,
-            records::{ImportedTicket, Line},
+            ndjson_records::{ImportedTicket, Line},
             time::Timestamp,
         },
         store::{fixture::Fixture, import::Batch},

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The whole check before a change is merged: format, lints, the test suite for both revisions on both databases with its coverage of the
 # documents, two processes that read from a standby (tests/standby.sh), PostgreSQL over TLS (tests/tls.sh), fault injection
-# (tests/faults.sh), failover (tests/failover.sh), early responses (tests/early_answers.sh), assistant tools (tests/mcp.sh), pagination
+# (tests/faults.sh), early responses (tests/early_answers.sh), assistant tools (tests/mcp.sh), pagination
 # while rows move (tests/walks.sh), alert rules and dashboard (tests/alerts.sh), packages (tests/packages.sh), dependencies
 # (tests/dependencies.sh), the replay of one corpus on both revisions, and the published documents in other tools (tests/contract.sh).
 # Stops at the first failure. Needs a Rust toolchain, git, PostgreSQL's server programs, openssl, curl, Chromium with its chromedriver, an
@@ -93,10 +93,6 @@ grep -E '^statements on the standby' "$scratch/step.log"
 # PostgreSQL that accepts only TLS connections.
 COUNTERPART_BIN="$scratch/rev-b" quietly "PostgreSQL over TLS" tests/tls.sh
 grep -E '^connections over TLS' "$scratch/step.log"
-
-# A PostgreSQL server with two hosts, whose primary is killed.
-quietly "failover" tests/failover.sh "$scratch/rev-b"
-grep -E '^(skipped:|failover:)' "$scratch/step.log" || fail "the output of tests/failover.sh has no total"
 
 # Early responses, also behind proxies with connection pools.
 COUNTERPART_BIN="$scratch/rev-b" quietly "answers before the body of their request" tests/early_answers.sh

@@ -22,12 +22,14 @@ extension=$(dirname "$programs" | sed 's#/lib/#/share/#')/extension/pgautofailov
 
 . tests/scratch.sh
 at_the_end() {
-    # The command line of each process names the scratch folder. A process that is ending may still write to it.
+    # The processes are known by HOME, since pg_autoctl changes the titles of its children. A process that is ending may still write to the
+    # scratch folder.
+    local started
     for _ in $(seq 50); do
-        pkill -KILL -f -- "(--pgdata|-D) $scratch/" || break
+        started=$(grep -lsz -- "^HOME=$scratch\$" /proc/[0-9]*/environ | cut -d/ -f3) || break
+        kill -KILL $started 2>/dev/null || true
         sleep 0.1
     done
-    sleep 0.5
 }
 
 lent_to_postgres "$scratch"

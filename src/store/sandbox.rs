@@ -42,7 +42,7 @@ enum Lock {
     File { _file: File },
     /// An advisory lock, which the connection holds. If the connection is lost, so is the lock; [`Db::move_sandbox`] then still fails if
     /// another server has moved the clock.
-    Session { _connection: Connection },
+    Session { _connection: Box<Connection> },
 }
 
 impl Db {
@@ -73,7 +73,7 @@ impl Db {
                     connection.close().await;
                     return Err(taken());
                 }
-                Lock::Session { _connection: connection }
+                Lock::Session { _connection: Box::new(connection) }
             }
         };
         Ok(ServerLock { _lock: lock })

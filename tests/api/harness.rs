@@ -205,11 +205,15 @@ impl Database {
         Some(on_database(&standby.to_string_lossy(), name))
     }
 
+    /// Returns the address of the database without a connection pooler.
+    fn direct(&self) -> String {
+        self.postgres.as_ref().map_or_else(|| self.url.clone(), |(admin, name)| on_database(admin, name))
+    }
+
     /// Executes a statement on the database directly, for states that a test cannot reach through the API, or could reach only after a long
     /// wait.
     pub fn sql(&self, statement: &str) {
-        let direct = self.postgres.as_ref().map(|(admin, name)| on_database(admin, name));
-        execute(direct.as_ref().unwrap_or(&self.url), statement);
+        execute(&self.direct(), statement);
     }
 
     /// Makes PostgreSQL refuse connections to the database, or accept them again. On SQLite, does nothing and returns false.
@@ -227,7 +231,7 @@ impl Database {
     pub fn ask(&self, query: &str) -> Vec<String> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         let found = runtime.block_on(async {
-            let connection = sea_orm::Database::connect(&self.url).await?;
+            let connection = sea_orm::Database::connect(self.direct()).await?;
             let statement = sea_orm::Statement::from_string(connection.get_database_backend(), query);
             let rows = sea_orm::ConnectionTrait::query_all_raw(&connection, statement).await?;
             rows.iter().map(|row| row.try_get_by_index(0)).collect::<Result<_, sea_orm::DbErr>>()

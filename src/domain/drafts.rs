@@ -80,7 +80,7 @@ pub struct Draft {
     pub state: DraftState,
     /// When the draft was released or discarded.
     pub settled_at: Option<Timestamp>,
-    /// The user who released or discarded the draft. Absent: nobody has, or it was done on the command line.
+    /// The user who released or discarded the draft. Absent: the draft is pending, or the command line settled it.
     pub settled_by: Option<UserId>,
 }
 

@@ -28,7 +28,7 @@ enum DocumentSource {
     File(PathBuf),
     Url {
         url: Url,
-        /// A referenced file is not redirected: its document, which may be somebody else's, could make this machine fetch any URL.
+        /// Whether a document refers to the file. Redirects are then refused: otherwise the document could make this machine fetch any URL.
         is_referenced: bool,
     },
     Git {

@@ -206,7 +206,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for TimedStream<S> {
             return Poll::Ready(Err(self.too_slow()));
         }
         // If no bytes came, the client has closed the connection. hyper then gives the connection up, but poem keeps polling it, so that
-        // the operation would run to its end although nobody reads the response. The error makes poem stop polling.
+        // the operation would run to its end although the client no longer reads the response. The error makes poem stop polling.
         if self.awaits == IoPhase::Rest
             && matches!(result, Poll::Ready(Ok(())))
             && buffer.filled().len() == before

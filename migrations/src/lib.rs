@@ -10,7 +10,8 @@
 //! - Text keys compare bytewise on both databases, so that both return the same keyset pages.
 //! - JSON is stored as text: `JSONB` would reorder keys.
 //!
-//! Each migration runs in one transaction on both databases.
+//! Each migration runs in one transaction on both databases. A database records it under its `name()`, which stays the same if a file is
+//! renamed.
 //!
 //! The migrations:
 //! - `m0001_records` creates the tables of a store's records: users, channel accounts, contacts, conversations, tickets, messages and
@@ -22,13 +23,13 @@
 //! - `m0006_settings` creates the tables of credentials for the settings (`grants`) and of the audit log.
 //! - `m0007_bridges` creates the tables of bridges and their signing secrets.
 //! - `m0008_totals` creates counters of tickets and contacts, which triggers maintain.
-//! - `m0009_labelled` creates a covering index of open tickets by label, on SQLite.
-//! - `m0010_changed` creates a change counter that validates cached totals of filters (removed by `m0015_totals_unmarked`).
-//! - `m0011_recounted` counts the totals of `m0008_totals` again, on PostgreSQL.
-//! - `m0012_threads` removes the sort key from the index of a contact's conversations, on SQLite.
+//! - `m0009_open_tickets_by_label` creates a covering index of open tickets by label, on SQLite.
+//! - `m0010_change_counter` creates a change counter that validates cached totals of filters (removed by `m0015_drop_change_counter`).
+//! - `m0011_recount_totals` counts the totals of `m0008_totals` again, on PostgreSQL.
+//! - `m0012_narrow_conversation_index` removes the sort key from the index of a contact's conversations, on SQLite.
 //! - `m0013_write_probe` creates the row that `/readyz` updates to prove that the database accepts writes.
 //! - `m0014_sealed_secrets` adds, to each stored secret, the id of the key that it is encrypted with.
-//! - `m0015_totals_unmarked` removes the change counter of `m0010_changed`.
+//! - `m0015_drop_change_counter` removes the change counter of `m0010_change_counter`.
 //! - `m0016_channel_sent_at` adds the time that a channel gives a message, for messages that cannot be sorted by that time.
 //! - `m0017_drafts` creates the table of drafts.
 //! - `m0018_narrow_tokens` adds grants to tokens, and creates the table of accepted signed requests of bridges (replay protection).
@@ -52,13 +53,13 @@ mod m0005_webhooks;
 mod m0006_settings;
 mod m0007_bridges;
 mod m0008_totals;
-mod m0009_labelled;
-mod m0010_changed;
-mod m0011_recounted;
-mod m0012_threads;
+mod m0009_open_tickets_by_label;
+mod m0010_change_counter;
+mod m0011_recount_totals;
+mod m0012_narrow_conversation_index;
 mod m0013_write_probe;
 mod m0014_sealed_secrets;
-mod m0015_totals_unmarked;
+mod m0015_drop_change_counter;
 mod m0016_channel_sent_at;
 mod m0017_drafts;
 mod m0018_narrow_tokens;
@@ -87,13 +88,13 @@ impl MigratorTrait for Migrator {
             Box::new(m0006_settings::Migration),
             Box::new(m0007_bridges::Migration),
             Box::new(m0008_totals::Migration),
-            Box::new(m0009_labelled::Migration),
-            Box::new(m0010_changed::Migration),
-            Box::new(m0011_recounted::Migration),
-            Box::new(m0012_threads::Migration),
+            Box::new(m0009_open_tickets_by_label::Migration),
+            Box::new(m0010_change_counter::Migration),
+            Box::new(m0011_recount_totals::Migration),
+            Box::new(m0012_narrow_conversation_index::Migration),
             Box::new(m0013_write_probe::Migration),
             Box::new(m0014_sealed_secrets::Migration),
-            Box::new(m0015_totals_unmarked::Migration),
+            Box::new(m0015_drop_change_counter::Migration),
             Box::new(m0016_channel_sent_at::Migration),
             Box::new(m0017_drafts::Migration),
             Box::new(m0018_narrow_tokens::Migration),

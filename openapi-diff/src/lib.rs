@@ -1,8 +1,8 @@
 #![doc = include_str!("../README.md")]
 //! # How the crate is organised
 //!
-//! - `read` parses a document, and `files` loads the files that the document refers to. `references` resolves `$ref`. `resolve` merges
-//!   `allOf` into one schema.
+//! - `read` parses a document, and `referenced_files` loads the files that the document refers to. `references` resolves `$ref`. `resolve`
+//!   merges `allOf` into one schema.
 //! - `compare` starts the comparison, and `differ` holds its state. `operations`, `parameters`, `security`, `servers`, `responses`,
 //!   `headers`, `media_types` and `encodings` compare the parts of an operation.
 //! - `schema` compares two schemas. `objects`, `keywords`, `choices`, `pairing`, `discriminators`, `applicators` and `applicability` are
@@ -25,7 +25,6 @@ mod conformance;
 mod differ;
 mod discriminators;
 mod encodings;
-mod files;
 mod formats;
 mod gate;
 mod grouping;
@@ -40,6 +39,7 @@ mod pairing;
 mod parameters;
 mod print;
 mod read;
+mod referenced_files;
 mod references;
 pub mod replay;
 mod report;

@@ -11,7 +11,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess,
 use serde_json::{Map, Number, Value, value::RawValue};
 
 use super::{
-    files,
+    referenced_files,
     values::{hex, sha256},
 };
 
@@ -75,7 +75,7 @@ impl Document {
     /// text of another file, given its path relative to that folder, with `/` as the separator. No such path leads out of the folder.
     pub fn read_with(text: &str, name: &str, load: &mut dyn FnMut(&str) -> Result<String, String>) -> Result<Self, Unreadable> {
         let mut document = Self::read(text)?;
-        files::load(&mut document, name, load);
+        referenced_files::load(&mut document, name, load);
         Ok(document)
     }
 

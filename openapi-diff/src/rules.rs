@@ -300,11 +300,13 @@ rules! {
     MAPPING_ADDED             "discriminator-value-added"   MAPPING_REMOVED           C B "the discriminator may be {detail}"
     MAPPING_REMOVED           "discriminator-value-removed" MAPPING_ADDED             B C "the discriminator can no longer be {detail}"
     MAPPING_CHANGED           "discriminator-value-changed" MAPPING_CHANGED           B B "the discriminator {detail} means {new}, was {old}"
+    // Rules about the names of schemas, and about references (`$ref`).
     TYPE_NAME_CHANGED         "type-name-changed"          TYPE_NAME_CHANGED          U U "described by {new}, was {old}; generated clients may name types after it"
     REFERENCE_BROKEN          "reference-broken"           REFERENCE_MENDED           U U "{detail} cannot be followed"
     REFERENCE_UNFOLLOWED      "reference-not-followed"     REFERENCE_UNFOLLOWED       U U "{detail} is not followed, so a change behind it is not seen"
     REFERENCE_MENDED          "reference-mended"           REFERENCE_BROKEN           U U "{detail} could not be followed before"
 
+    // Rule about the XML form of values.
     XML_CHANGED               "xml-changed"                XML_CHANGED                B B "is written otherwise in XML: {new}, was {old}"
 
     // Rules for changes that no rule above covers, and for differences without effect.

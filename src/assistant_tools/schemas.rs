@@ -110,8 +110,8 @@ fn simplified(schema: Value) -> Value {
     object.into()
 }
 
-/// Returns the output schema of a tool whose result has the schema `schema`: its structure only, cut at the greatest depth at which it fits
-/// into [`MAX_OUTPUT_BYTES`].
+/// Returns the output schema of a tool: the structure of `schema`, which is the schema of the tool's result. The structure is cut at the
+/// greatest depth, up to [`MAX_OUTPUT_DEPTH`], at which the output schema has at most [`MAX_OUTPUT_BYTES`].
 pub fn output(schema: Value) -> Value {
     let mut depth = MAX_OUTPUT_DEPTH;
     loop {

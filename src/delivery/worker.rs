@@ -252,7 +252,7 @@ const OUTCOME_WRITE_BACKOFF: [Duration; 4] =
 /// A callback that gets the outcome of each attempt.
 pub type OnOutcome = Arc<dyn Fn(DeliveryOutcome) + Send + Sync>;
 
-/// Returns a callback that does nothing, for a queue whose attempts are not counted.
+/// Returns a callback that does nothing, for a queue without a metric that counts the outcomes of its attempts.
 pub fn uncounted() -> OnOutcome {
     Arc::new(|_| ())
 }

@@ -80,7 +80,8 @@ pub struct Draft {
     pub state: DraftState,
     /// When the draft was released or discarded.
     pub settled_at: Option<Timestamp>,
-    /// The user who released or discarded the draft. Absent: the draft is pending, or the command line settled it.
+    /// The user who released or discarded the draft. Absent if the draft is pending or expired, or was released or discarded on the command
+    /// line.
     pub settled_by: Option<UserId>,
 }
 

@@ -51,7 +51,7 @@ pub const UNCAUSED_EVENTS: &[&str] = &[];
 /// Example requests whose operation, or a part of whose input, exists only in this revision: a JSON array (`http::document::examples`).
 pub const REQUESTS: &str = include_str!("b/requests.json");
 /// Example requests to operations that only this revision has; the server refuses these requests. A JSON array.
-pub const REFUSALS: &str = include_str!("b/refusals.json");
+pub const REFUSALS: &str = include_str!("b/refused_requests.json");
 /// The recorded responses of this revision to the example requests.
 pub const ANSWERS: &str = include_str!("b/answers.json");
 

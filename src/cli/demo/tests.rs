@@ -14,7 +14,7 @@ use poem::{
 };
 use serde_json::{Map, Value, json};
 
-mod errors;
+mod error_examples;
 
 use super::*;
 use crate::{
@@ -280,12 +280,12 @@ async fn all() -> [(BTreeMap<String, Value>, BTreeMap<String, Value>, String); 5
     let (contract, settings) = (examples::contract(), settings_api::examples());
     let given = answers(&contract, contract::document(), PREFIX).await;
     let folder = format!("src/revision/{}", revision::NAME.to_lowercase());
-    let plain = |errors: &errors::Errors| errors.iter().map(|(operation, own)| (operation.clone(), json!(own))).collect();
-    let refused = errors::errors(&contract, &contract::document(), false).await;
+    let plain = |errors: &error_examples::Errors| errors.iter().map(|(operation, own)| (operation.clone(), json!(own))).collect();
+    let refused = error_examples::errors(&contract, &contract::document(), false).await;
     let refused = (plain(&contract.errors), plain(&refused), format!("{folder}/errors.json"));
     let contract = (contract.answers, given, format!("{folder}/answers.json"));
     let given = answers(&settings, settings_api::document(), SETTINGS_PREFIX).await;
-    let refused_settings = errors::errors(&settings, &settings_api::document(), true).await;
+    let refused_settings = error_examples::errors(&settings, &settings_api::document(), true).await;
     let refused_settings = (plain(&settings.errors), plain(&refused_settings), "src/http/settings/errors.json".to_owned());
     let settings = (settings.answers, given, "src/http/settings/answers.json".to_owned());
     [contract, refused, settings, refused_settings, (examples::events(), events().await, format!("{folder}/events.json"))]

@@ -31,7 +31,8 @@ enum RateLimitSubject {
     Address(IpAddr),
 }
 
-/// The rate limiter. It permits a number of requests per second for each key, store and address, in bursts of up to the same number.
+/// The rate limiter. It permits a number of requests per second for each key and for each store, in bursts of up to the same number. For
+/// each address, it permits as many requests with refused credentials as a key may send requests.
 #[derive(Debug)]
 pub struct RateLimit {
     key: u32,

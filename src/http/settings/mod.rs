@@ -15,10 +15,10 @@
 //! 1. Write the handler in the file of its kind of record, in the `#[OpenApi]` block. Its first parameter is `GrantedRequest<grants::…>`,
 //!    and its doc comment is its public documentation.
 //! 2. A new group of operations (a new struct with an `#[OpenApi]` block) is registered in [`settings_operations`], in
-//!    `openapi_document.rs`; a new tag goes to `tags.rs`.
+//!    `openapi_document.rs`; a new tag goes to `openapi_tags.rs`.
 //! 3. A new grant is added to `domain::grants::Grant`, and to `required_grants!` in `grants.rs`.
-//! 4. Add an example request to `requests.json`, and to `refusals.json` a request for each error status that needs its own example. Record
-//!    the responses (`answers.json`, `errors.json`): `cargo test --lib record_the_examples -- --ignored`.
+//! 4. Add an example request to `requests.json`, and to `refused_requests.json` a request for each error status that needs its own example.
+//!    Record the responses (`answers.json`, `errors.json`): `cargo test --lib record_the_examples -- --ignored`.
 //! 5. Add the operation to the table `OPERATIONS` in `tests/api/settings/grants.rs`, under its grant.
 //! 6. Write the committed documents: `counterpart openapi --settings --output openapi/settings.json` and `counterpart openapi --settings
 //!    --format routes --output openapi/settings.routes`.

@@ -92,7 +92,7 @@ fn required_grant(operation: &mut Value) {
 pub fn examples() -> Examples {
     let files = ExampleFiles {
         requests: &[include_str!("requests.json")],
-        refusals: &[include_str!("refusals.json")],
+        refusals: &[include_str!("refused_requests.json")],
         answers: include_str!("answers.json"),
         errors: include_str!("errors.json"),
     };

@@ -9,7 +9,8 @@ const PLANE = "/settings/v1";
 // lists them.
 export const known = { session: undefined, names: new Map(), accounts: [], scopes: [], kinds: [] };
 
-// Returns the names of users by `userId`, from the seats.
+// Returns the name of each user by `userId`, or the e-mail address of a user without a name. `seats` are the people who may sign in; an
+// invited person has no `userId` yet.
 export const namesOf = (seats) => new Map(seats.filter((seat) => seat.userId).map((seat) => [seat.userId, seat.name ?? seat.email ?? seat.userId]));
 
 export const nameOf = (user) => known.names.get(user) ?? user;

@@ -1,7 +1,7 @@
 //! Recount of the totals of `m0008_totals` on PostgreSQL: that migration used to count before its triggers existed, so changes that were
 //! made in between are permanently missing from the totals. On SQLite there are no concurrent writers.
 //!
-//! A concurrent writer may fail with a retryable error, as in `m0010_changed`.
+//! A concurrent writer may fail with a retryable error, as in `m0010_change_counter`.
 
 use sea_orm_migration::{prelude::*, sea_orm::DbBackend};
 

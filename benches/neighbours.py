@@ -9,7 +9,8 @@ SCOPES = "tickets:read,tickets:write,conversations:read,contacts:read,contacts:w
 
 
 def lines(write, noisy):
-    """Writes import lines: some tickets for the quiet store; for the noisy store also texts of the maximum length, and many records to scan."""
+    """Writes import lines: some tickets for the quiet store; for the noisy store also texts of the maximum length, and many records to
+    scan."""
     def put(kind, /, **record): write(json.dumps({"kind": kind, "record": record}) + "\n")
     def at(second): return time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(1_735_689_600 + second))
     put("role", id="owner", name="Owner", kind="owner")
@@ -38,7 +39,7 @@ ALL = json.dumps({"statuses": ["open", "closed"]}).encode()
 
 
 def cases(revision):
-    """Returns the heaviest requests of a revision: its longest pages, and the searches that it has."""
+    """Returns the heaviest requests of a revision: the longest pages and the searches that the revision has, and two writes."""
     old = revision == "A"
     page, mails = ("pageSize=50", "pageSize=15") if old else ("pageSize=100", "pageSize=100")
     found = {
@@ -98,7 +99,8 @@ class Caller:
 
 
 def load(address, ask, stop, told):
-    """Runs 64 connections in a process of low priority, which simulates clients on other machines."""
+    """Sends the request `ask` over 64 connections, in a process of low priority, which simulates clients on other machines. After `stop`,
+    puts the number of responses by status, and the number of received bytes, into the queue `told`."""
     os.nice(10)
     buffer, chosen, callers = memoryview(bytearray(1 << 20)), selectors.DefaultSelector(), []
     for _ in range(CONNECTIONS):
@@ -115,7 +117,7 @@ def load(address, ask, stop, told):
 
 
 def untaken(address, ask, stop, told):
-    """Opens 12 connections that request a large page and read none of the response."""
+    """Opens 12 connections that request a large page and read none of the response. The arguments are those of `load`."""
     sockets = []
     while not stop.is_set():
         while len(sockets) < UNTAKEN:
@@ -179,7 +181,8 @@ class Server:
 
 
 def tickets(server, seconds):
-    """Requests one ticket of the quiet store at a time, with pauses of 10 ms. Returns the p50, p99 and maximum latency in milliseconds, and the peak memory in MB."""
+    """Requests one ticket of the quiet store at a time, with pauses of 10 ms. Returns the p50, p99 and maximum latency in milliseconds, and
+    the peak memory in MB."""
     took, most, until = [], 0, time.monotonic() + seconds
     connection = http.client.HTTPConnection(*server.address, timeout=60)
     headers = {"x-api-key": server.keys["quiet"]}

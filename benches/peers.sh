@@ -22,7 +22,7 @@ case " $* " in
 *" --cases"*) measure "$@" ;;
 *)
     measure --cases get,list,deep,search-rare,search-common "$@"
-    # The target for sends is defined for this number of clients.
+    # Sends are measured with 32 clients, as in benches/RESULTS.md.
     measure --cases insert --connections 32 "$@"
     ;;
 esac

@@ -4,7 +4,7 @@
 #
 #   benches/search.sh                     on 100,000 and 1,000,000 messages in a SQLite file
 #   benches/search.sh 100000              on this many messages
-#   --seconds 10                          the duration of each query
+#   --seconds 10                          how long each of the nine cases of queries is measured
 #   --postgres postgres://…               in databases that are created on this server and dropped, instead of SQLite files
 #
 # Needs wrk and python3. The data is in TMPDIR, which must be on a disk, not in memory.
@@ -38,8 +38,8 @@ for size in "${sizes[@]}"; do
     fi
     echo "$size messages"
     "$counterpart" store create --id bench --name Bench >/dev/null
-    python3 "$root/benches/search.py" "$size" >"$scratch/lines"
-    python3 "$root/benches/load.py" "$counterpart" "$scratch/lines" | sed 's/^/  /'
+    python3 "$root/benches/search_messages.py" "$size" >"$scratch/lines"
+    python3 "$root/benches/timed_import.py" "$counterpart" "$scratch/lines" | sed 's/^/  /'
     "$counterpart" reindex | sed 's/^/  /'
     echo "  index: $(du -sm "$COUNTERPART_INDEX_DIR" | cut -f1) MB"
     key=$("$counterpart" key create --store bench --name bench --scopes messages:read)

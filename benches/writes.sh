@@ -2,7 +2,7 @@
 # Benchmark of durable writes: each write is on disk before its response. Afterwards the script checks that no write is lost.
 #
 #   benches/writes.sh                    on a SQLite file, with default settings
-#   benches/writes.sh --postgres         on a PostgreSQL server that it starts, with default settings
+#   benches/writes.sh --postgres         on a PostgreSQL server that the script starts, with default settings
 #   benches/writes.sh --postgres URL     in a database created on this server
 #
 #   --path /messages/internal-comments   another operation with `conversationId` and `text` (default: /messages)

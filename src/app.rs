@@ -25,13 +25,13 @@ use url::Url;
 use crate::{
     assistant_tools::{self, Api, CallerLimits, HttpTools, ToolPermissions, ToolServer},
     delivery::{
-        connector::Connectors,
+        channel_connector::Connectors,
         outbound::Messages,
         sign_in_mails::{Mailer, SignInMails},
         webhooks::WebhookQueue,
         worker::Worker,
     },
-    domain::{clock::ClocksAndIds, delivery_targets::Targets, settings::StoreLimits},
+    domain::{clock::ClocksAndIds, delivery_targets::Targets, settings_access::StoreLimits},
     http::{
         document::contract,
         events::{self, WireEvents},
@@ -283,7 +283,7 @@ impl App {
         })
     }
 
-    /// Saves to the database when each API key was last used, which until then is only in memory. Then it closes the database.
+    /// Saves to the database the time of the last use of each API key, which until then is only in memory. Then it closes the database.
     pub async fn close(&self) -> service::Result<()> {
         let service = &self.state.service;
         service.save_key_uses().await?;
@@ -417,9 +417,9 @@ const MAINTENANCE_RETRY_INTERVAL: Duration = Duration::from_secs(5);
 /// store.
 const PRUNING_PERIOD: u64 = 60;
 
-/// Runs the maintenance jobs periodically, and once more at the end: stores when each API key was last used, merges the partial rows of
-/// each stored total, deletes expired signatures of bridge requests, and prunes the oldest entries of the change log and of the change
-/// feeds. Every [`PRUNING_PERIOD`] intervals it also prunes the oldest former sort positions of rows.
+/// Runs the maintenance jobs periodically, and once more at the end: saves the time of the last use of each API key, merges the partial
+/// rows of each stored total, deletes expired signatures of bridge requests, and prunes the oldest entries of the change log and of the
+/// change feeds. Every [`PRUNING_PERIOD`] intervals it also prunes the oldest former sort positions of rows.
 async fn run_maintenance_jobs(service: Service, stopped: impl Future<Output = ()>, reporter: TaskReporter) {
     let mut stopped = std::pin::pin!(stopped);
     let mut forgetting = RetentionPass::default();

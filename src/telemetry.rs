@@ -25,8 +25,8 @@ use tracing_subscriber::{
 use crate::config::LogFormat;
 
 /// Directives that are added to every log filter: for each library that can log secrets or texts of people, the most verbose level at which
-/// it does not. At more verbose levels, the PostgreSQL driver `tokio_postgres` logs the values of each statement, and `rmcp`, the protocol
-/// library of the assistant tools, logs whole messages.
+/// it logs neither. At more verbose levels, the PostgreSQL driver `tokio_postgres` logs the values of each statement, and `rmcp`, the
+/// protocol library of the assistant tools, logs whole messages.
 const LOG_LEVEL_CAPS: [(&str, &str); 2] = [("tokio_postgres", "info"), ("rmcp", "warn")];
 
 /// The capacity of the queue of log lines. When the queue is full, new lines are dropped.

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # The whole check before a change is merged: format, lints, the test suite for both revisions on both databases with its coverage of the
 # documents, two processes that read from a standby (tests/standby.sh), PostgreSQL over TLS (tests/tls.sh), fault injection
-# (tests/faults.sh), early responses (tests/early_answers.sh), assistant tools (tests/mcp.sh), pagination
-# while rows move (tests/walks.sh), alert rules and dashboard (tests/alerts.sh), packages (tests/packages.sh), dependencies
-# (tests/dependencies.sh), the replay of one corpus on both revisions, and the published documents in other tools (tests/contract.sh).
-# Stops at the first failure. Needs a Rust toolchain, git, PostgreSQL's server programs, openssl, curl, Chromium with its chromedriver, an
-# SMTP server (python3-aiosmtpd), and what tests/contract.sh needs; no running server.
+# (tests/faults.sh), early responses (tests/early_responses.sh), assistant tools (tests/mcp.sh), pagination while rows move (tests/pagination_walks.sh),
+# alert rules and dashboard (tests/alerts.sh), packages (tests/packages.sh), dependencies (tests/dependencies.sh), the replay of one corpus
+# on both revisions, and the published documents in other tools (tests/contract.sh). Stops at the first failure. Needs a Rust toolchain,
+# git, PostgreSQL's server programs, openssl, curl, Chromium with its chromedriver, an SMTP server (python3-aiosmtpd), and what
+# tests/contract.sh needs; no running server.
 #
 #   tests/all.sh             everything
 #   CARGO_TARGET_DIR=…       one target folder for all of it (default: target)
@@ -29,7 +29,7 @@ runner=(cargo test --no-fail-fast --quiet)
 totals='^test result:'
 coverage='valid requests [0-9]+$'
 
-# Runs the suite on one database; prints the runner's totals, or its whole output on a failure.
+# suite WHAT ARGUMENT…: runs `cargo test` with the arguments. Prints the totals of the test runner, or its whole output on a failure.
 suite() {
     local what=$1 log="$scratch/suite.log"
     shift
@@ -91,7 +91,7 @@ COUNTERPART_BIN="$scratch/rev-b" quietly "PostgreSQL over TLS" tests/tls.sh
 grep -E '^connections over TLS' "$scratch/step.log"
 
 # Early responses, also behind proxies with connection pools.
-COUNTERPART_BIN="$scratch/rev-b" quietly "answers before the body of their request" tests/early_answers.sh
+COUNTERPART_BIN="$scratch/rev-b" quietly "answers before the body of their request" tests/early_responses.sh
 grep -E '^== (skipped|.*early answers:)' "$scratch/step.log"
 
 # The assistant tools: the protocol's conformance suite, two other clients, and malformed messages; each revision.
@@ -108,8 +108,8 @@ for revision in rev-a rev-b; do
             quietly "create a database" psql -q "$postgres" -c "DROP DATABASE IF EXISTS walks_${revision/-/_}" -c "CREATE DATABASE walks_${revision/-/_}"
             where=(--database "${postgres%/*}/walks_${revision/-/_}")
         fi
-        quietly "walks, $revision, $database" tests/walks.sh "$scratch/$revision" "${where[@]}"
-        grep -E '^walks:' "$scratch/step.log" || fail "the output of tests/walks.sh has no total"
+        quietly "walks, $revision, $database" tests/pagination_walks.sh "$scratch/$revision" "${where[@]}"
+        grep -E '^walks:' "$scratch/step.log" || fail "the output of tests/pagination_walks.sh has no total"
     done
 done
 
@@ -117,7 +117,8 @@ done
 COUNTERPART_BIN="$scratch/rev-b" quietly "alert rules" tests/alerts.sh
 grep -E '^(skipped|alert rules):' "$scratch/step.log" || fail "the output of tests/alerts.sh does not mention alert rules"
 
-# The Debian package, installed and purged in a separate root file system. The container image is built only with --long.
+# The Debian package, installed and purged in a separate root file system. tests/packages.sh builds the container image only with --long, or
+# if COUNTERPART_STATIC_BIN names a static binary.
 COUNTERPART_BIN="$scratch/rev-b" quietly "packages" tests/packages.sh
 grep -E '^(skipped: packages|packages):' "$scratch/step.log" || fail "the output of tests/packages.sh does not mention packages"
 

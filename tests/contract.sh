@@ -3,7 +3,7 @@
 # generated clients, the examples of the guides and a fuzzer, and checks the pages in a browser. Stops at the first failure.
 #
 #   tests/contract.sh                  the checks that tests/all.sh runs
-#   tests/contract.sh --long [SEED]    fuzzes ten times as much, from another seed
+#   tests/contract.sh --long [SEED]    fuzzes ten times as much, with this seed (default: a random seed)
 #   COUNTERPART_REV_A=…, COUNTERPART_REV_B=…   the binaries of both revisions (default: built here)
 #   COUNTERPART_TOOLS=…                the folder of the tools (default: counterpart-tools in the user's cache)
 #
@@ -30,7 +30,7 @@ tools=$(cd "$tools" && pwd)
 exec 9>"$tools/lock"
 flock 9
 
-# binary NAME FEATURES: a copy of the binary, which the next build would overwrite.
+# binary NAME FEATURES: builds the program with these Cargo features, and copies it to $scratch/NAME, since the next build overwrites it.
 binary() {
     cargo build --quiet --features "$2" && cp "${CARGO_TARGET_DIR:-target}/debug/counterpart" "$scratch/$1"
 }
@@ -43,7 +43,9 @@ for revision in rev-a rev-b; do
     fi
 done
 
-# served WHAT REVISION PLANE COMMAND…: runs a step against a fresh server. PLANE is the API: v1 or settings/v1. COUNTERPART_URL is its URL.
+# served WHAT REVISION PLANE COMMAND…: runs COMMAND as a step against a fresh server of REVISION. PLANE is the path of an API: v1 or
+# settings/v1. COMMAND gets the URL of this API in COUNTERPART_URL, an API key in COUNTERPART_KEY, and a token for the settings API in
+# COUNTERPART_TOKEN.
 served() {
     local what=$1 revision=$2 plane=$3
     shift 3

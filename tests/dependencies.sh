@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Dependency audit by deny.toml: licences, duplicates, sources (`cargo deny`) and known vulnerabilities (`cargo deny`, `cargo audit`).
-# If the advisory database cannot be reached, the vulnerabilities are skipped, and the output says so.
+# If RustSec's repository of advisories cannot be reached, the vulnerabilities are skipped, and the output says so. If the copy that
+# COUNTERPART_ADVISORIES names cannot be reached, the script fails.
 #
 #   COUNTERPART_ADVISORIES=…   a copy of the advisory database: a git URL or a folder (default: RustSec's own repository)
 #   COUNTERPART_TOOLS=…        the folder of the tools (default: counterpart-tools in the user's cache)
@@ -20,11 +21,11 @@ tools=${COUNTERPART_TOOLS:-${XDG_CACHE_HOME:-$HOME/.cache}/counterpart-tools}/de
 
 # Installs prebuilt tools, since compiling them takes long. The list is copied last, so that an interrupted installation is repeated.
 install() {
-    if ! cmp -s tests/dependencies.txt "$tools/installed.txt"; then
+    if ! cmp -s tests/dependency_audit_tools.txt "$tools/installed.txt"; then
         rm -rf -- "$tools"
         python3 -m venv "$tools"
-        "$tools/bin/pip" install --quiet --disable-pip-version-check --require-hashes --requirement tests/dependencies.txt
-        cp tests/dependencies.txt "$tools/installed.txt"
+        "$tools/bin/pip" install --quiet --disable-pip-version-check --require-hashes --requirement tests/dependency_audit_tools.txt
+        cp tests/dependency_audit_tools.txt "$tools/installed.txt"
     fi
 }
 

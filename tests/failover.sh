@@ -22,8 +22,8 @@ extension=$(dirname "$programs" | sed 's#/lib/#/share/#')/extension/pgautofailov
 
 . tests/scratch.sh
 at_the_end() {
-    # The processes are known by HOME, since pg_autoctl changes the titles of its children. A process that is ending may still write to the
-    # scratch folder.
+    # Finds the processes by the value of HOME in their environment, since pg_autoctl changes the titles of its children. Waits for their
+    # end, since a process that is ending may still write to the scratch folder.
     local started
     for _ in $(seq 50); do
         started=$(grep -lsz -- "^HOME=$scratch\$" /proc/[0-9]*/environ | cut -d/ -f3) || break

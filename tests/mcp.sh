@@ -13,7 +13,7 @@ cd "$(dirname "$0")/.."
 
 . tests/steps.sh
 . tests/scratch.sh
-. tests/mcp/tools.sh
+. tests/mcp/install_tools.sh
 
 # Copies the binary, since a build at the same time could overwrite it.
 binary=$scratch/counterpart
@@ -45,7 +45,7 @@ step() {
 step conformance tests/mcp/conformance.sh "$binary"
 step "Python SDK" python tests/mcp/python_client.py "$binary"
 step inspector tests/mcp/inspector.sh "$binary"
-step "hostile messages" python tests/mcp/hostile.py "$binary"
+step "hostile messages" python tests/mcp/malformed_messages.py "$binary"
 
 [ ${#failed[@]} -eq 0 ] || fail "$(printf '%s; ' "${failed[@]}" | sed 's/; $//')"
 echo "== the assistant tools hold"

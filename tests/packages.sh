@@ -301,7 +301,7 @@ debian_package() {
     [ -s "$root/var/lib/counterpart/counterpart.db" ] || fail "a purge removed the data"
     files "$root" | grep -vE '^\./var/lib/counterpart(/| )' | quietly "a purge leaves no other files" diff "$scratch/before" -
 
-    # The same without adduser, and without data, so that a purge leaves nothing.
+    # Installs and purges the package again, now without adduser and without data, so that the purge leaves nothing.
     rm -rf -- "$root/var/lib/counterpart" "$root"/usr/sbin/{adduser,addgroup,deluser,delgroup}
     chroot "$root" userdel counterpart
     files "$root" >"$scratch/before"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# PgBouncer in transaction mode: runs the end-to-end suite (tests/api) through PgBouncer, of which Debian's version keeps no prepared
-# statements.
+# PgBouncer in transaction mode: runs the end-to-end suite (tests/api) through PgBouncer. Version 1.18, which Debian 12 has, does not
+# support prepared statements in this mode.
 #
 #   tests/pgbouncer.sh [FILTER…]      tests whose names contain FILTER
 #   COUNTERPART_FEATURES=rev-a        revision A (default: revision B)

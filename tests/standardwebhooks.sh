@@ -158,7 +158,8 @@ async function bring(secret, sent = body) {
 console.log(await bring(stranger), await bring(own, body.replace("u", "v")), await bring(own), await bring(own));
 END
 
-# verifies WHAT DELIVERIES COUNT EXPECTED SECRET…: EXPECTED has one digit per secret, 1 if deliveries must verify with it.
+# verifies WHAT DELIVERIES COUNT EXPECTED SECRET…: checks with both libraries which secrets verify the deliveries in the file DELIVERIES,
+# and that there are COUNT deliveries. EXPECTED has one digit per secret: 1 if every delivery must verify with this secret, 0 if none may.
 verifies() {
     local what=$1 deliveries=$2 count=$3 found
     shift 3

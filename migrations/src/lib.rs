@@ -47,7 +47,7 @@ use sea_orm_migration::{prelude::*, sea_orm::DbBackend};
 
 mod m0001_records;
 mod m0002_access;
-mod m0003_journal;
+mod m0003_events_and_change_log;
 mod m0004_outbound;
 mod m0005_webhooks;
 mod m0006_settings;
@@ -58,11 +58,11 @@ mod m0010_change_counter;
 mod m0011_recount_totals;
 mod m0012_narrow_conversation_index;
 mod m0013_write_probe;
-mod m0014_sealed_secrets;
+mod m0014_encrypted_secrets;
 mod m0015_drop_change_counter;
 mod m0016_channel_sent_at;
 mod m0017_drafts;
-mod m0018_narrow_tokens;
+mod m0018_restricted_tokens;
 mod m0019_sandbox;
 mod m0020_former_places;
 mod m0021_record_changes;
@@ -82,7 +82,7 @@ impl MigratorTrait for Migrator {
         vec![
             Box::new(m0001_records::Migration),
             Box::new(m0002_access::Migration),
-            Box::new(m0003_journal::Migration),
+            Box::new(m0003_events_and_change_log::Migration),
             Box::new(m0004_outbound::Migration),
             Box::new(m0005_webhooks::Migration),
             Box::new(m0006_settings::Migration),
@@ -93,11 +93,11 @@ impl MigratorTrait for Migrator {
             Box::new(m0011_recount_totals::Migration),
             Box::new(m0012_narrow_conversation_index::Migration),
             Box::new(m0013_write_probe::Migration),
-            Box::new(m0014_sealed_secrets::Migration),
+            Box::new(m0014_encrypted_secrets::Migration),
             Box::new(m0015_drop_change_counter::Migration),
             Box::new(m0016_channel_sent_at::Migration),
             Box::new(m0017_drafts::Migration),
-            Box::new(m0018_narrow_tokens::Migration),
+            Box::new(m0018_restricted_tokens::Migration),
             Box::new(m0019_sandbox::Migration),
             Box::new(m0020_former_places::Migration),
             Box::new(m0021_record_changes::Migration),

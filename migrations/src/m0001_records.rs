@@ -1,4 +1,5 @@
-//! Tables of a store's records (sections 2.2 to 2.12 of the API contract), with derived columns for reads.
+//! Tables of a store's records (sections 2.2 to 2.12 of the API contract), with derived columns for reads. A folded text is the text
+//! without differences of case and Unicode form (`domain::text::fold`).
 
 crate::migration!(
     "m0001_records",
@@ -184,7 +185,7 @@ CREATE TABLE conversations (
     unread_count BIGINT NOT NULL,
     message_count BIGINT NOT NULL,
     email_subject TEXT,
-    -- Bloom filter: two bits per label, several labels per bit (src/store/tickets/bloom_signature.rs).
+    -- Bloom filter: two bits per label, several labels per bit (src/store/tickets/bloom_filters.rs).
     label_marks BIGINT NOT NULL,
     last_inbound_at BIGINT,
     last_message_at BIGINT,
@@ -228,7 +229,7 @@ CREATE TABLE tickets (
     assignee_user_id {text},
     handled_by {text},
     resolution_status TEXT,
-    -- Every field value and system key, in the form of the response.
+    -- A JSON object, as the API returns it: the values of all fields, and those of system keys such as `isConverted`.
     ticket_fields TEXT NOT NULL,
     ticket_fields_updated_at BIGINT,
     -- Bloom filters: the conversation's label_marks, and bits of the field values and of what their texts contain.

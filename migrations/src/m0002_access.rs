@@ -20,7 +20,8 @@ CREATE TABLE api_keys (
     PRIMARY KEY (store_id, id)
 );
 
--- One row per valid secret: the newest one of a key, and those that are valid for two hours after a rotation.
+-- One row per secret of a key: the newest secret, and the earlier ones. An earlier secret expires at most two hours after the rotation that
+-- replaced it. Its row stays until the key is deleted.
 CREATE TABLE api_key_secrets (
     -- SHA-256 of the secret, in hexadecimal; the secret itself is never stored.
     hash {text} PRIMARY KEY,
@@ -33,7 +34,8 @@ CREATE TABLE api_key_secrets (
 ) {clustered};
 CREATE INDEX api_key_secrets_by_key ON api_key_secrets (store_id, key_id, created_at);
 
--- Generated once per database and shared by all its processes: the secret that seals cursors.
+-- Secrets of the server itself, by name, such as the key that authenticates cursors. Each secret is generated once per database and shared
+-- by all processes on the database.
 CREATE TABLE server_secrets (
     name {text} PRIMARY KEY,
     value {bytes} NOT NULL

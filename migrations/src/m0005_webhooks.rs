@@ -47,7 +47,7 @@ CREATE TABLE deliveries (
     webhook_id {text} NOT NULL,
     event_id {text} NOT NULL,
     kind TEXT NOT NULL,
-    -- The number of a recorded event, or the body of a test event.
+    -- `sequence` is the number of a recorded event, and `body` is the body of a test event. A row has one of the two.
     sequence BIGINT,
     body {bytes},
     attempts BIGINT NOT NULL,

@@ -39,7 +39,7 @@ const TABLES: [&str; 2] = ["conversation_labels", "ticket_field_values"];
 
 /// Returns the trigger event of an update of a ticket that may change the result of a filter. Tickets without an account are left out: an
 /// import has inserted such a ticket and is now completing it. An import completes many tickets together, and each would add a partial
-/// total.
+/// total. `differ` is the SQL operator that tests whether two values differ if one of them may be NULL.
 fn of_ticket(differ: &str) -> String {
     let columns = COLUMNS.join(", ");
     let differs = COLUMNS.map(|column| format!("OLD.{column} {differ} NEW.{column}")).join(" OR ");

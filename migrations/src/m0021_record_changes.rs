@@ -25,8 +25,8 @@ CREATE TABLE change_feeds (
     store_id {text} NOT NULL PRIMARY KEY REFERENCES stores (id),
     -- Whether changes of the store are recorded.
     active BOOLEAN NOT NULL,
-    -- PostgreSQL: a transaction that began to write after the activation had committed; the greatest BIGINT until it is known. A
-    -- transaction with a lower number may not have recorded its changes. 0 on SQLite.
+    -- PostgreSQL: the id of a transaction that began to write after the activation had committed; the greatest BIGINT until that id is
+    -- known. A transaction with a lower id may not have recorded its changes. 0 on SQLite.
     activated_by BIGINT NOT NULL,
     -- The greatest assigned sequence number.
     last_sequence BIGINT NOT NULL,

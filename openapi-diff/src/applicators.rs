@@ -9,9 +9,9 @@ use std::{
 use serde_json::{Value, json};
 
 use super::{
-    applicability::Applicability,
     classification::Pair,
     differ::{Differ, Location},
+    keyword_applicability::Applicability,
     resolve::{Resolved, element, inner},
     rules,
     schema::{Subschemas, members_of},

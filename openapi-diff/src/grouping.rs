@@ -11,9 +11,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    print::heading,
     report::{Change, Report, Summary},
     rules::{self, Class},
+    text_and_markdown::heading,
     values::canonical,
 };
 

@@ -11,9 +11,9 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::{
     grouping::{Grouping, OperationGroup},
-    print::{ADDED, CLASSES, NEWS, REMOVED, UNSHOWN, class_name, described, heading, summed_once, titled},
     report::{Change, Report},
     rules::Class,
+    text_and_markdown::{ADDED, CLASSES, NEWS, REMOVED, UNSHOWN, class_name, described, heading, summed_once, titled},
 };
 
 /// The style sheet of the page. A server can allow exactly this style sheet in its content security policy, by its hash.

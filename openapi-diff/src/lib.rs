@@ -16,33 +16,31 @@
 
 #![warn(clippy::unwrap_used, clippy::expect_used)]
 
-mod applicability;
 mod applicators;
-mod choices;
 mod classification;
 mod compare;
 mod conformance;
 mod differ;
 mod discriminators;
 mod encodings;
-mod formats;
 mod gate;
 mod grouping;
 mod headers;
 mod html;
+mod keyword_applicability;
 mod keywords;
 mod media_types;
 mod migration_notes;
-mod objects;
+mod object_keywords;
+mod one_of_any_of;
 mod operations;
-mod pairing;
 mod parameters;
-mod print;
 mod read;
 mod referenced_files;
 mod references;
 pub mod replay;
 mod report;
+mod report_formats;
 mod resolve;
 mod responses;
 mod rules;
@@ -50,7 +48,9 @@ mod schema;
 mod security;
 mod semantics;
 mod servers;
+mod text_and_markdown;
 mod values;
+mod variant_pairing;
 
 pub use compare::diff;
 pub use gate::{Approval, Approvals, Gate, Ignored, Severities};

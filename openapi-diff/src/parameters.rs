@@ -250,7 +250,8 @@ pub(super) fn value<'a>(differ: &mut Differ<'a>, at: &Location, old: &'a Object,
     differ.schema(at, before, after);
 }
 
-/// Returns the schema of the items of a list, if the list is written as one parameter for each item and a list of one item is valid.
+/// Returns the schema of the items of a list, if the list is written as one parameter for each item and a list of one item is valid. None
+/// for a list with further keywords such as `enum`, which might refuse a list of one item.
 fn list<'a>(side: &DocumentIndex<'a>, parameter: &Object, schema: &'a Value, place: &str) -> Option<&'a Value> {
     let form = text(parameter, "style").is_none_or(|style| style == "form") && ["query", "cookie"].contains(&place);
     let explode = parameter.get("explode").is_none_or(|explode| *explode == Value::Bool(true));

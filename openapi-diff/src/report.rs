@@ -237,7 +237,8 @@ impl Report {
         Self { old, new, summary: Summary::of(&changes), shared, notices, news: Vec::new(), unshown: Vec::new(), changes }
     }
 
-    /// Returns the same changes in the other direction: from the new document to the old document.
+    /// Returns the same changes in the other direction: from the new document to the old document. Witnesses, sunsets, approvals, notes and
+    /// news are left out, because they apply to one direction only.
     pub fn mirrored(&self) -> Self {
         let changes = self.changes.iter().cloned().map(|change| Change {
             rule: change.rule.mirror,

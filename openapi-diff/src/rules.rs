@@ -284,7 +284,7 @@ rules! {
     VARIANT_REMOVED           "variant-removed"            VARIANT_ADDED              B C "a variant is gone from `{detail}`"
     VARIANT_LISTED            "variant-listed"             VARIANT_UNLISTED           C C "a variant is new in `{detail}`; another variant accepted its values before"
     VARIANT_UNLISTED          "variant-unlisted"           VARIANT_LISTED             C C "a variant is gone from `{detail}`; another variant accepts its values"
-    // `oneOf` refuses a value that two variants accept. The next rules report whether there are such values.
+    // `oneOf` refuses a value that two variants accept. The rules `VARIANTS_…` report whether there are such values.
     ANY_FOR_ONE               "any-of-for-one-of"          ONE_FOR_ANY                C C "any of the variants may fit (`anyOf`), was exactly one (`oneOf`)"
     ONE_FOR_ANY               "one-of-for-any-of"          ANY_FOR_ONE                C C "exactly one of the variants must fit (`oneOf`), was any (`anyOf`)"
     VARIANTS_OVERLAP          "variants-overlap"           VARIANTS_SEPARATED         B C "more than one variant of `oneOf` accepts a value that was accepted, so it is refused"

@@ -13,12 +13,12 @@ use std::{
 use serde_json::Value;
 
 use super::{
-    applicability::Applicability,
     applicators::{APPLICATORS, allows_nothing},
-    choices,
     classification::Pair,
     differ::{Differ, Location, RefusalCause},
+    keyword_applicability::Applicability,
     keywords::{self, GROUPS},
+    one_of_any_of,
     references::reference,
     resolve::{Resolved, element, resolve},
     rules,
@@ -122,7 +122,7 @@ impl<'a> Differ<'a> {
             let left = if mode.once.is_some() { &mut self.left_once } else { &mut self.left };
             *left = left.saturating_sub(1);
             let pair = named(&task);
-            let written = [&task.old, &task.new].map(choices::written);
+            let written = [&task.old, &task.new].map(one_of_any_of::written);
             let sources = [SideSchema::new(DocumentRole::Old, task.old.clone()), SideSchema::new(DocumentRole::New, task.new.clone())];
             let (old, new) = (resolve(&self.old, task.old), resolve(&self.new, task.new));
             let Some(reference_path) = entered(task.reference_path, pair, &mut mode.once) else { continue };
@@ -132,7 +132,7 @@ impl<'a> Differ<'a> {
             let mut below = Subschemas { queue: &mut queue, reference_path: &reference_path };
             let pair = Pair { old: &sources[0], new: &sources[1] };
             let from = self.found.len();
-            if !choices::compare_with_one(self, &task.at, [&old, &new], written, &pair, &mut below) {
+            if !one_of_any_of::compare_with_one(self, &task.at, [&old, &new], written, &pair, &mut below) {
                 self.pair(&task.at, &old, &new, &pair, &mut below);
             }
             self.add_witnesses(&task.at, &pair, from);
@@ -203,7 +203,7 @@ impl<'a> Differ<'a> {
             self.array(at, old, new, below);
         }
         if !excluded {
-            choices::compare(self, at, old, new, pair, below);
+            one_of_any_of::compare(self, at, old, new, pair, below);
             self.applicators(at, old, new, pair, &reach, below);
             self.compare_unmerged_parts(at, old, new, below);
         }

@@ -77,8 +77,8 @@ pub(super) fn both_same(old: Option<&Value>, new: Option<&Value>) -> bool {
     }
 }
 
-/// Returns the canonical JSON text of a value. Equal values have equal texts, except for a float from 9e15 on and
-/// the equal integer.
+/// Returns the canonical JSON text of a value. Equal values have equal texts. The exception is numbers whose absolute value is 9e15 or
+/// more: the text of a float differs from the text of the equal integer.
 pub(super) fn canonical(value: &Value) -> String {
     match value {
         Value::Number(number) => match number.as_f64().filter(|_| number.is_f64()) {

@@ -13,7 +13,7 @@ use crate::{
         clock::RandomIds,
         fixture::{MovableClock, SeededRandom},
         ids::{AccountId, StoreId},
-        settings::{Editor, FormerSecrets},
+        settings_access::{Editor, FormerSecrets},
         store::Store,
         time::Timestamp,
         webhooks::SigningSecret,

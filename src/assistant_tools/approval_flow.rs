@@ -18,7 +18,7 @@ use crate::{
     domain::{
         drafts::{Draft, DraftState},
         ids::DraftId,
-        sends::Send,
+        send_requests::Send,
         time::Timestamp,
     },
     revision::wire,
@@ -74,7 +74,7 @@ impl Preview {
 }
 
 /// Sends a message, or keeps it as a draft where sends are not permitted. If the client can ask its user, the message is sent only after
-/// the user's approval.
+/// the user's approval; a message that is too long for the question becomes a draft.
 pub async fn send_or_draft(call: &Call<'_>, input: Input, preview: Preview) -> Result<Outcome, ToolError> {
     if call.session.caller_limits.drafts_only {
         return draft(call, &input, "This connection makes drafts. A person releases the draft in the settings of the store.").await;

@@ -16,7 +16,7 @@ use crate::{
         events::Actor,
         keys::{Caller, hexadecimal},
     },
-    http::document::canonical::sorted,
+    http::document::canonical_form::sorted,
     service::Service,
 };
 
@@ -28,8 +28,8 @@ pub struct ToolPermissions {
 }
 
 impl ToolPermissions {
-    /// Returns the HTTP methods of the endpoint. GET and DELETE are for sessions, which are needed only to ask the client's user during a
-    /// call.
+    /// Returns the HTTP methods of the MCP endpoint. GET and DELETE are for sessions, which are needed only to ask the client's user during
+    /// a call.
     pub fn methods(self) -> &'static [Method] {
         const METHODS: [Method; 3] = [Method::POST, Method::GET, Method::DELETE];
         if self.send { &METHODS } else { &METHODS[..1] }

@@ -2,11 +2,13 @@
 
 use std::sync::LazyLock;
 
-use super::{accounts, contacts, conversations, definition::Tool, fields, guide, labels, messages, sends, tickets, users_and_teams};
+use super::{
+    accounts, contacts, conversations, definition::Tool, field_definitions, inbox_guide, labels, messages, sends, tickets, users_and_teams,
+};
 
 static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
     let tools = [
-        guide::get_inbox_guide(),
+        inbox_guide::get_inbox_guide(),
         tickets::list_tickets(),
         tickets::get_ticket(),
         conversations::list_conversations(),
@@ -15,7 +17,7 @@ static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
         contacts::find_contacts(),
         contacts::list_contacts(),
         messages::search_messages(),
-        fields::list_fields(),
+        field_definitions::list_fields(),
         users_and_teams::list_people(),
         labels::list_labels(),
         accounts::list_channel_accounts(),

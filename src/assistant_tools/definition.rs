@@ -75,7 +75,7 @@ impl InputMember {
         self
     }
 
-    /// Returns the same argument with [`Place::Tool`]: the tool's own code passes the value on.
+    /// Returns the same argument with [`Place::Tool`], and as an optional argument: the tool's own code passes the value on.
     pub fn by_tool(self) -> Self {
         Self { place: Place::Tool, required: false, ..self }
     }

@@ -38,7 +38,9 @@ const FINDERS: [(&[&str], &str); 7] = [
 ];
 
 impl ToolError {
-    /// Returns the error message. It names the tool's arguments in place of the operation's parameters and properties.
+    /// Returns the error message. It names the tool's arguments in place of the operation's parameters and properties. `exists`: whether
+    /// the caller is offered a tool of this name; the message recommends only such tools. Logs an internal error, since the message does
+    /// not contain its reason.
     pub fn text(&self, tool: &Tool, exists: impl Fn(&str) -> bool) -> String {
         match self {
             Self::Arguments(text) | Self::Unavailable(text) => text.clone(),

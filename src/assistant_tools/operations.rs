@@ -172,7 +172,7 @@ pub struct Sender<'a> {
     pub request_id: &'a str,
 }
 
-/// Client of the operations, which it calls through the router of this process.
+/// Calls operations through the router of this process.
 #[derive(Clone)]
 pub struct Api(Arc<BoxEndpoint<'static>>);
 

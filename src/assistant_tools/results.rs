@@ -58,7 +58,7 @@ fn fitting(records: &[Value], bytes: usize) -> usize {
     fits.count().max(1)
 }
 
-/// Cuts texts and lists of a result's records, in the steps of `RESULT_CUT_STEPS`, until the result fits.
+/// Cuts texts and lists of a result's records, in the steps of `RESULT_CUT_STEPS`, until the result fits or the steps end.
 pub fn limited(mut result: Value) -> Value {
     for (chars, entries) in RESULT_CUT_STEPS {
         if size(&result) <= MAX_BYTES {

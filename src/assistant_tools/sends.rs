@@ -39,7 +39,8 @@ fn sent_or_draft() -> Value {
     })
 }
 
-/// Makes the argument for a list of e-mail addresses; `None` if the operation does not have it.
+/// Makes the argument for a list of e-mail addresses; `None` if this build's contract revision lacks the operation, or the operation lacks
+/// the list.
 fn recipients(name: &'static str, operation: &str, description: &str) -> Option<InputMember> {
     operations::find(operation)?.body["properties"].get(name)?;
     let addresses = json!({ "type": "array", "items": { "type": "string" } });

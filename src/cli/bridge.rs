@@ -10,7 +10,7 @@ use crate::{
     domain::{
         bridges::Bridge,
         ids::{AccountId, StoreId},
-        settings::{Editor, FormerSecrets},
+        settings_access::{Editor, FormerSecrets},
         webhooks::SigningSecret,
     },
     http::settings::BridgeView,

@@ -1,8 +1,8 @@
 //! `counterpart contract diff` compares two OpenAPI documents and reports which changes break clients. `contract replay` sends the same
 //! requests to two servers, and reports the differences between their responses that no change between their documents explains.
 
+mod document_source;
 mod replay;
-mod source;
 
 use std::{fs, process::ExitCode};
 
@@ -12,8 +12,8 @@ use regex::Regex;
 use serde::de::DeserializeOwned;
 
 use self::{
+    document_source::{document, text},
     replay::ReplayCommand,
-    source::{document, text},
 };
 use super::{Failed, complain, note, print};
 use crate::domain::clock::ClocksAndIds;

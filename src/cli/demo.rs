@@ -14,7 +14,7 @@ use crate::{
     app::{App, ClientSettings, ServedDatabase, ToolSettings, open_served, service},
     assistant_tools::{self, ToolPermissions},
     config::Config,
-    delivery::{connector::Connectors, simulator::Simulator},
+    delivery::{channel_connector::Connectors, simulator::Simulator},
     domain::{
         clock::ClocksAndIds,
         delivery_targets::Targets,
@@ -23,7 +23,7 @@ use crate::{
         ids::StoreId,
         keys::{ApiKey, Secret},
         scopes::Scope,
-        settings::{CredentialKind, Editor, link_url},
+        settings_access::{CredentialKind, Editor, link_url},
     },
     http::{document::examples::STORE, machinery::routing::PREFIX},
     revision,
@@ -71,7 +71,8 @@ impl Demo {
     }
 }
 
-/// Creates the store unless it exists, replaces the former demo key by a new one with all scopes, and creates a link to the settings page.
+/// Creates the store and its records unless they exist, replaces the former demo key by a new one with all scopes, and creates a link to
+/// the settings page. Returns the secret of the key and the secret of the link.
 async fn fill(db: &Db, clocks_and_ids: &ClocksAndIds) -> Result<(Secret, Secret), super::Failed> {
     let store = StoreId::from(STORE);
     let stores = db.stores().await?;
@@ -89,7 +90,7 @@ async fn fill(db: &Db, clocks_and_ids: &ClocksAndIds) -> Result<(Secret, Secret)
         import::run(db, clocks_and_ids, &store, spool, Options::default()).await?;
     }
     let (service, editor) = (service(db.clone(), clocks_and_ids.clone()), Editor::command_line(store.clone()));
-    // A key that a user created under the same name is kept if it has an owner or fewer scopes, which is usual.
+    // A key that a user created under the same name is kept if it has an owner or lacks a scope, as most keys do.
     let is_former =
         |key: &&ApiKey| key.name == KEY_NAME && key.owner.is_none() && Scope::ALL.iter().all(|scope| key.scopes.contains(*scope));
     for key in service.keys(&store).await?.iter().filter(is_former) {

@@ -11,7 +11,7 @@ use crate::{
         ids::{KeyId, UserId},
         keys::{ApiKey, Secret},
         scopes::{Scope, ScopeError, ScopeSet},
-        settings::{Editor, FormerSecrets},
+        settings_access::{Editor, FormerSecrets},
         time::Timestamp,
     },
     http::machinery::params::ScalarParam,

@@ -14,7 +14,7 @@ use crate::{
     app::{App, ClientSettings, open_migrated},
     assistant_tools::{CallerLimits, RemoteTools, ToolPermissions, named_tools},
     config::{Config, api_key, switch},
-    delivery::connector::Connectors,
+    delivery::channel_connector::Connectors,
     telemetry::metrics::Metrics,
 };
 

@@ -17,7 +17,7 @@ use crate::{
         ids::{AccountId, ConversationId, MessageId, StoreId, TicketId},
         inbound::{Ignored, Inbound, InboundContact, RawProperty},
         ordered_object::Object,
-        settings::Editor,
+        settings_access::Editor,
         text::whole_characters,
         time::Timestamp,
     },
@@ -203,11 +203,11 @@ async fn receive(service: &Service, store: &StoreId, mut input: Box<dyn BufRead>
         bytes.clear();
         number += 1;
         let stop = |reason: String| Failed(format!("line {number}: {reason}\nmessages accepted before it: {taken}"));
-        let read = (&mut input).take(MAX_LINE_BYTES).read_until(b'\n', &mut bytes).map_err(|error| stop(error.to_string()))? as u64;
+        let read = (&mut input).take(MAX_LINE_BYTES + 1).read_until(b'\n', &mut bytes).map_err(|error| stop(error.to_string()))? as u64;
         if read == 0 {
             return Ok(());
         }
-        if read == MAX_LINE_BYTES && !bytes.ends_with(b"\n") {
+        if read > MAX_LINE_BYTES && !bytes.ends_with(b"\n") {
             return Err(stop(format!("is longer than {} MiB", MAX_LINE_BYTES / 1024 / 1024)));
         }
         if bytes.trim_ascii().is_empty() {

@@ -1,4 +1,4 @@
-//! Command line interface, with a file for each subcommand. Called by `main`; calls mainly `app` and `service`.
+//! Command line interface. Most subcommands have a file of their own. Called by `main`; calls mainly `app` and `service`.
 //!
 //! Data goes to standard output, everything else to standard error. Exit codes: 0 if the command succeeded; 1 if it failed; 2 if its
 //! arguments are invalid. `contract` has exit codes of its own.

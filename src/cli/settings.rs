@@ -11,7 +11,7 @@ use crate::{
         grants::GrantSet,
         ids::{StoreId, UserId},
         keys::Secret,
-        settings::{CredentialKind, Editor, Manager, link_url},
+        settings_access::{CredentialKind, Editor, Manager, link_url},
     },
     http::machinery::params::ScalarParam,
     service::Service,

@@ -9,12 +9,12 @@ use crate::{
     domain::{
         grants::GrantSet,
         ids::StoreId,
-        settings::{CredentialKind, Editor, link_url},
-        team::RoleKind,
+        settings_access::{CredentialKind, Editor, link_url},
+        users_teams_labels::RoleKind,
     },
     service::{
         stores::{self, StoreSettings},
-        users::{self, NewUser},
+        user_creation::{self, NewUser},
     },
 };
 
@@ -103,7 +103,7 @@ impl StoreCommand {
                 let store = stores::create(&db, &clocks_and_ids, StoreId::from(id), settings.settings(Some(name))).await?;
                 print(store.id.as_str())?;
                 if let Some(user) = user {
-                    let user_id = users::create(&db, &clocks_and_ids, &store.id, user).await?;
+                    let user_id = user_creation::create(&db, &clocks_and_ids, &store.id, user).await?;
                     print(user_id.as_str())?;
                     let (link, _) = service(db.clone(), clocks_and_ids)
                         .issue(&Editor::command_line(store.id), &user_id, CredentialKind::Link, GrantSet::EVERYTHING)

@@ -7,8 +7,8 @@ use super::{CliResult, StoreArg, print};
 use crate::{
     app::open_migrated,
     config::Config,
-    domain::{ids::StoreId, team::RoleKind},
-    service::users::{self, NewUser},
+    domain::{ids::StoreId, users_teams_labels::RoleKind},
+    service::user_creation::{self, NewUser},
 };
 
 #[derive(Debug, Subcommand)]
@@ -43,11 +43,11 @@ impl UserCommand {
         let (db, clocks_and_ids) = open_migrated(config).await?;
         match self {
             Self::Create { store, name, email, role } => {
-                let user = users::create(&db, &clocks_and_ids, &StoreId::from(store.store), NewUser { name, email, role }).await?;
+                let user = user_creation::create(&db, &clocks_and_ids, &StoreId::from(store.store), NewUser { name, email, role }).await?;
                 print(user.as_str())?;
             }
             Self::List { store } => {
-                for (user, role) in users::list(&db, &StoreId::from(store.store)).await? {
+                for (user, role) in user_creation::list(&db, &StoreId::from(store.store)).await? {
                     let line = json!({
                         "userId": user.user_id,
                         "name": user.name,

@@ -9,7 +9,7 @@ use crate::{
     config::{Config, switch},
     domain::{
         ids::{AccountId, StoreId, WebhookId},
-        settings::{Editor, FormerSecrets},
+        settings_access::{Editor, FormerSecrets},
         time::Bound,
         webhooks::{AttemptLogPage, Replay, SigningSecret, Webhook},
     },

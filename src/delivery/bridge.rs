@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use url::Url;
 
 use super::{
-    connector::{Accepted, Capabilities, Connector, FailureClass, SendFailure, Sending},
+    channel_connector::{Accepted, Capabilities, Connector, FailureClass, SendFailure, Sending},
     signing_http_client::{ClientBuildError, EndpointResponse, MAX_RESPONSE_BYTES, ResponseBody, SigningHttpClient},
 };
 use crate::domain::{

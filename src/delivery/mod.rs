@@ -11,13 +11,13 @@
 //! - [`signing_http_client`]: the HTTP client for requests to bridges and webhooks. [`ssrf_guard`]: its SSRF guard.
 
 pub mod bridge;
-pub mod connector;
+pub mod channel_connector;
 pub mod outbound;
 pub mod sign_in_mails;
 mod signing_http_client;
 pub mod simulator;
 pub mod ssrf_guard;
 #[cfg(test)]
-pub(crate) mod testing;
+pub(crate) mod test_endpoints;
 pub mod webhooks;
 pub mod worker;

@@ -1,7 +1,7 @@
 //! Worker of the outbound message queue (outbox): sends each queued message to its channel. `service::outbound` decides the retries.
 //!
-//! The outcome of each attempt is recorded in a separate transaction, so a message counts as sent only after its channel has accepted it.
-//! Messages of one conversation are sent in order, one at a time; messages of different conversations are sent in parallel.
+//! The outcome of each attempt is recorded in a transaction after the attempt. So a message counts as sent only after its channel has
+//! accepted it. Messages of one conversation are sent in order, one at a time; messages of different conversations are sent in parallel.
 
 #[cfg(test)]
 mod tests;
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::{
     bridge::BridgeConnectors,
-    connector::{Connector, Connectors},
+    channel_connector::{Connector, Connectors},
     signing_http_client::ClientBuildError,
     worker::{OnOutcome, Queue, Worker, jitter, settle, uncounted},
 };

@@ -23,7 +23,7 @@ use crate::{
     domain::{
         delivery_outcome::DeliveryOutcome,
         keys::Secret,
-        settings::{EmailLoginUser, link_url},
+        settings_access::{EmailLoginUser, link_url},
     },
     service::Service,
     supervisor::TaskReporter,

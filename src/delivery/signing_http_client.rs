@@ -159,7 +159,8 @@ fn pause(response: &Response, now: Timestamp) -> Option<i64> {
     response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()).and_then(|text| parse_retry_after(text, now))
 }
 
-/// Parses either form of `Retry-After`, seconds or an HTTP date. Returns the pause in milliseconds.
+/// Parses either form of `Retry-After`, seconds or an HTTP date. Returns the pause in milliseconds: at most [`LONGEST_ASKED`], and 0 for a
+/// date in the past. `None` if the text has neither form.
 fn parse_retry_after(text: &str, now: Timestamp) -> Option<i64> {
     let text = text.trim();
     let pause = match text.parse::<i64>() {

@@ -9,7 +9,7 @@
 
 use std::time::Duration;
 
-use super::connector::{Accepted, Capabilities, Connector, FailureClass, SendFailure, Sending};
+use super::channel_connector::{Accepted, Capabilities, Connector, FailureClass, SendFailure, Sending};
 use crate::domain::outbound::OutboxEntry;
 
 /// The fake connector.

@@ -66,7 +66,7 @@ impl SandboxClock {
         at
     }
 
-    /// Puts a stopped clock forward to an instant. Does nothing if the clock runs, or if the instant is before the one that it shows.
+    /// Puts a stopped clock forward to an instant. Does nothing if the clock runs, or if the clock shows a later instant already.
     pub fn put_forward(&self, to: Timestamp) {
         let mut hands = self.lock();
         if let SandboxClockState::At(at) = &mut *hands {

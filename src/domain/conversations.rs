@@ -31,7 +31,8 @@ pub struct Conversation {
 /// The newest message of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LastMessage {
-    /// The first [`SNIPPET_CHARS`] characters of the text, in which one space replaces each run of white space.
+    /// The first [`SNIPPET_CHARS`] characters of the text. Each run of white space in the text is one space; white space at both ends is
+    /// left out.
     pub snippet: String,
     pub sent_by_recipient: bool,
     pub sent_at: Timestamp,

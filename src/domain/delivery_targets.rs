@@ -95,8 +95,8 @@ impl Targets {
         }
     }
 
-    /// Refuses a URL if its host is a literal IP address, in any notation, and the address is not permitted. Such a host needs a check of
-    /// its own: the resolver, which checks the addresses of host names, is not called for it.
+    /// Refuses a URL without a host, and a URL whose host is a literal IP address, in any notation, that is not permitted. A literal
+    /// address needs a check of its own: the resolver, which checks the addresses of host names, is not called for it.
     pub fn check(self, url: &Url) -> Result<(), TargetNotPermitted> {
         let address = match url.host() {
             Some(Host::Ipv4(four)) => IpAddr::V4(four),

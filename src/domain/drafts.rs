@@ -2,7 +2,7 @@
 
 use super::{
     ids::{AccountId, ConversationId, DraftId, KeyId, MessageId, UserId},
-    sends::Send,
+    send_requests::Send,
     time::Timestamp,
 };
 

@@ -38,7 +38,7 @@ fn shown(number: &str) -> Cow<'_, str> {
     number.get(..SHOWN).map_or(number.into(), |beginning| format!("{beginning}…").into())
 }
 
-/// Finds the numbers of a JSON text whose values would change when the text is parsed. Returns the first of these numbers.
+/// Returns the first number of a JSON text whose value would change when the text is parsed.
 fn changed(json: &str) -> Option<&str> {
     let (mut rest, mut in_text) = (json, false);
     loop {
@@ -75,7 +75,8 @@ fn is_kept(number: &str) -> bool {
     normal(number).is_some_and(|sent| normal(&Value::from(double).to_string()).is_some_and(|kept| sent == kept))
 }
 
-/// Returns the digits of a decimal without leading and trailing zeros, and the exponent of the last digit. The sign is ignored.
+/// Returns the digits of a decimal without leading and trailing zeros, and the exponent of the last digit. The sign is ignored. `None` if
+/// the exponent does not fit into 64 bits.
 fn normal(number: &str) -> Option<(String, i64)> {
     let (mantissa, exponent) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));

@@ -8,7 +8,8 @@ use super::{
     time::Timestamp,
 };
 
-/// A ticket filter. An absent or empty property does not filter.
+/// A ticket filter. An absent or empty property does not filter, with two exceptions: [`Self::shown`] says which tickets match empty
+/// `statuses`, and `is_spam` selects either only spam or only other tickets.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TicketFilter {
     pub statuses: Vec<Status>,

@@ -151,7 +151,8 @@ impl Inbound {
         ignored
     }
 
-    /// Returns the sender of the message. On WhatsApp the thread's reference is the phone number; in e-mail it may be the address.
+    /// Returns the sender of the message. A phone number or e-mail address that `contact` lacks is taken from the thread's reference: on
+    /// WhatsApp the reference is the phone number, and in e-mail it may be the address.
     pub fn person(&self, channel: &str) -> Person {
         let contact = self.contact.as_ref();
         let reference = || thread_name(channel, &self.reference_id);

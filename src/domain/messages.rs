@@ -3,8 +3,8 @@
 use super::{
     ids::{AccountId, CommentId, ConversationId, MessageId, UserId},
     store::ChannelRef,
-    team::UserRef,
     time::Timestamp,
+    users_teams_labels::UserRef,
 };
 
 /// A customer-facing message.

@@ -17,7 +17,7 @@ use super::{
 };
 
 /// The outbox entry of a message, as a connector (channel adapter) gets it. The entry is stored until the channel accepts the message. If
-/// delivery is given up, it is kept for a manual retry (see [`FAILED_KEPT_MILLIS`](super::undelivered::FAILED_KEPT_MILLIS)).
+/// delivery is given up, the entry is kept for a manual retry (see [`FAILED_KEPT_MILLIS`](super::undelivered::FAILED_KEPT_MILLIS)).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutboxEntry {
     pub store_id: StoreId,
@@ -202,7 +202,7 @@ pub fn next_attempt(attempts: i64, ended: Timestamp, asked: Option<i64>, jitter:
 const HOUR: i64 = 60 * 60 * 1000;
 const DAY: i64 = 24 * HOUR;
 
-/// Channels with a longer reply window for messages that a human writes.
+/// Channels with a reply window of 7 days for messages that a human writes, and of 24 hours for other messages.
 const MESSENGERS: [&str; 2] = ["facebook", "instagram"];
 
 /// The kind of a message written by a human, for channels with a longer reply window for such messages.

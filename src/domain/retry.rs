@@ -1,5 +1,5 @@
-//! Retry backoff with jitter: the function that computes the next attempt to deliver a message or an event. The two have different
-//! schedules.
+//! Retry backoff with jitter: the function that computes the next attempt to deliver a message or an event. Messages and events have
+//! different schedules.
 
 use super::time::Timestamp;
 

@@ -92,7 +92,8 @@ pub fn whole_characters(json: &[u8]) -> Cow<'_, [u8]> {
     whole
 }
 
-/// Returns the text with each run of white space as one space, cut after `limit` characters.
+/// Returns the first `limit` characters of the text, after white space at both ends is removed and each other run of white space is
+/// replaced by one space.
 pub fn snippet(text: &str, limit: usize) -> String {
     let mut out = String::new();
     let mut chars = 0;

@@ -3,8 +3,8 @@
 use super::{
     ids::{AccountId, ContactId, ConversationId, TicketId, UserId},
     store::{Channel, ChannelRef},
-    team::UserRef,
     time::Timestamp,
+    users_teams_labels::UserRef,
 };
 
 /// A ticket.
@@ -60,9 +60,9 @@ pub struct TicketView {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TicketWindow {
     pub conversation_id: ConversationId,
-    /// When the former ticket of the conversation closed.
+    /// When the former ticket of the conversation closed. Absent: the range begins with the first message.
     pub after: Option<Timestamp>,
-    /// When this ticket closed.
+    /// When this ticket closed. Absent: the range has no end.
     pub until: Option<Timestamp>,
 }
 

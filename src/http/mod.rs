@@ -10,10 +10,10 @@
 //! - [`settings`]: the settings API, with an OpenAPI document of its own.
 //! - [`pages`]: HTML pages for people: documentation, and the settings page.
 //!
-//! Called by `app`, which assembles the routes, by `cli` and by `assistant_tools`; calls `service`. What differs between the revisions
-//! comes from the module `revision`, such as types from `wire` and values from `RULES`. Guarantees: every response of an operation is an
-//! envelope (contract, section 2.1), the checks of a request run in a fixed order (our decisions, section 3), and each OpenAPI document is
-//! generated from the handlers and types with which the server processes requests and writes events.
+//! Called by `app`, which assembles the routes, by `cli`, by `assistant_tools` and by `revision`; calls `service`. What differs between the
+//! revisions comes from the module `revision`, such as types from `wire` and values from `RULES`. Guarantees: every response of an
+//! operation is an envelope (contract, section 2.1), the checks of a request run in a fixed order (our decisions, section 3), and each
+//! OpenAPI document is generated from the handlers and types with which the server processes requests and writes events.
 //!
 //! The framework (poem-openapi) checks a request in the order of its handler's parameters: caller (401, 403), body (413, 415), query (400).
 //! Then the handler checks the shape of the body (400, [`machinery::body::Body::parse`]), and the service checks the rest (404, 400, 409).

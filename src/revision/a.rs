@@ -1,5 +1,5 @@
-//! Contract revision A, the older one: its limits ([`RULES`]), its examples and its record types. It has at most 50 records per page,
-//! echoed page numbers, totals, and `requestReceivedAt` in RFC 3339.
+//! Contract revision A, the older one: its limits ([`RULES`]), its examples and its record types. It has at most 50 records per page, page
+//! numbers (the parameter `page`, which a header repeats), totals of lists, and `requestReceivedAt` in RFC 3339.
 
 mod inputs;
 mod message;
@@ -45,13 +45,13 @@ pub const REQUESTS: &str = "[]";
 /// Example requests to operations that only this revision has; the server refuses these requests. A JSON array.
 pub const REFUSALS: &str = "[]";
 /// The recorded responses of this revision to the example requests.
-pub const ANSWERS: &str = include_str!("a/answers.json");
+pub const ANSWERS: &str = include_str!("a/example_responses.json");
 
 /// The recorded error responses of this revision to the example requests that are refused.
-pub const ERRORS: &str = include_str!("a/errors.json");
+pub const ERRORS: &str = include_str!("a/example_errors.json");
 
 /// The recorded events that the example requests cause in this revision.
-pub const EVENTS: &str = include_str!("a/events.json");
+pub const EVENTS: &str = include_str!("a/example_events.json");
 
 /// Types whose shape depends on the revision, under the same names in both revisions.
 pub mod wire {

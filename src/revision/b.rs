@@ -3,12 +3,12 @@
 //! templates.
 
 mod accounts;
-mod assign;
+mod email_and_template_sends;
 mod inputs;
 mod message;
 mod search;
-mod sends;
 mod ticket;
+mod ticket_assignment;
 mod user;
 
 use poem_openapi::OpenApi;
@@ -41,7 +41,7 @@ pub const CHANNELS: &[&str] =
 
 /// Returns the operations that only this revision has.
 pub fn extra() -> impl OpenApi {
-    (accounts::AccountReads, assign::Assignments, search::SearchOperations, sends::Sends)
+    (accounts::AccountReads, ticket_assignment::Assignments, search::SearchOperations, email_and_template_sends::Sends)
 }
 
 /// Kinds of events that nothing in this revision causes. A build of this revision delivers such an event only if a build of the other
@@ -49,24 +49,24 @@ pub fn extra() -> impl OpenApi {
 pub const UNCAUSED_EVENTS: &[&str] = &[];
 
 /// Example requests whose operation, or a part of whose input, exists only in this revision: a JSON array (`http::document::examples`).
-pub const REQUESTS: &str = include_str!("b/requests.json");
+pub const REQUESTS: &str = include_str!("b/example_requests.json");
 /// Example requests to operations that only this revision has; the server refuses these requests. A JSON array.
 pub const REFUSALS: &str = include_str!("b/refused_requests.json");
 /// The recorded responses of this revision to the example requests.
-pub const ANSWERS: &str = include_str!("b/answers.json");
+pub const ANSWERS: &str = include_str!("b/example_responses.json");
 
 /// The recorded error responses of this revision to the example requests that are refused.
-pub const ERRORS: &str = include_str!("b/errors.json");
+pub const ERRORS: &str = include_str!("b/example_errors.json");
 
 /// The recorded events that the example requests cause in this revision.
-pub const EVENTS: &str = include_str!("b/events.json");
+pub const EVENTS: &str = include_str!("b/example_events.json");
 
 /// Types whose shape depends on the revision, under the same names in both revisions.
 pub mod wire {
     pub use super::{
+        email_and_template_sends::send_of,
         inputs::{CommentInput, LabelsInput, TextInput},
         message::Message,
-        sends::send_of,
         ticket::Ticket,
         user::User,
     };

@@ -33,8 +33,8 @@ const SHORT_MAX: usize = 15;
 const OF_UUID: u8 = 0;
 const OF_TEXT: u8 = 1;
 
-/// Packs an id: returns the bytes by which ids are compared. They are a type byte, and then the 16 bytes of a UUID or the text of another
-/// id.
+/// Packs an id: returns the bytes by which ids are compared. They are a type byte, and then the 16 bytes of a UUID in its lower-case form
+/// with hyphens, or the text of any other id.
 pub fn pack(id: &str) -> Vec<u8> {
     match uuid::Uuid::try_parse(id) {
         Ok(uuid) if uuid.hyphenated().to_string() == id => [&[OF_UUID][..], uuid.as_bytes()].concat(),

@@ -30,7 +30,7 @@ use crate::{
         ids::StoreId,
         search::{Searchable, SearchableKind},
     },
-    store::change_log::log::LogPosition,
+    store::change_log::reader::LogPosition,
 };
 
 /// The memory budget of the index writer in bytes: `BUILDING` while the index is built, `WRITER_MEMORY_AFTER_BUILD` afterwards.
@@ -42,8 +42,8 @@ const WRITTEN: &str = "counterpart";
 const END_OF_STORE: char = '\0';
 /// A term that every record has. Its document frequency is the number of records of a store.
 pub const ALL_RECORDS_TERM: &str = "\u{3}";
-/// `OFTEN` is the first character of a frequency term (see [`frequency_term`]). `TIMES` separates its term from its frequency. No term of a
-/// text contains either character.
+/// `OFTEN` is the first character of a frequency term (see [`frequency_term`]). Within a frequency term, `TIMES` separates the term of the
+/// text from the frequency. No term of a text contains either character.
 const OFTEN: char = '\u{5}';
 const TIMES: char = '\0';
 /// Separators in the text that [`join_terms`] returns: `PLACE` follows the position of a term, `END` follows the term.
@@ -129,7 +129,7 @@ pub fn times(often: &[u8]) -> u32 {
     often.last().copied().unwrap_or(0).into()
 }
 
-/// The sort key of documents: the length of the text, ascending, then the instant, newest first.
+/// The sort key of documents: the length of the text as a length norm ([`score::length`]), ascending, then the instant, newest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DocumentSortKey(pub u64);
 
@@ -142,7 +142,7 @@ impl DocumentSortKey {
         Self(u64::from(length) << Self::BITS | until.unsigned_abs())
     }
 
-    /// Returns the lowest sort key of the documents that are longer than this length.
+    /// Returns the lowest sort key of the documents that are longer than this length. `None` if this is the greatest length norm, 255.
     pub fn longer(length: u8) -> Option<Self> {
         Some(Self(u64::from(length.checked_add(1)?) << Self::BITS))
     }
@@ -226,7 +226,7 @@ impl Index {
         let settings = IndexSettings { sort_by_field: Some(ranked), ..IndexSettings::default() };
         let files = Files::builder().schema(schema).settings(settings).create_in_dir(folder)?;
         let index = Self::with(files, fields, database, BUILDING)?;
-        // No merges during the build: `settle` merges all segments at its end.
+        // No merges during the build: `settle` merges all segments at the end of the build.
         index.writer.set_merge_policy(Box::new(NoMergePolicy));
         Ok(index)
     }

@@ -13,7 +13,7 @@ use crate::{
         ids::StoreId,
         search::{Searchable, SearchableKind},
     },
-    store::{Db, change_log::log::LogPosition},
+    store::{Db, change_log::reader::LogPosition},
 };
 
 /// Progress callback. Its arguments are the number of indexed records and the number of all records.

@@ -1,8 +1,8 @@
 //! Full-text search of messages and contacts: an inverted index (Tantivy) per process, kept up to date from the database's
 //! change log.
 //!
-//! The database is the source of truth; the index is derived from it and can be rebuilt at any time. Called by `service`
-//! (and `cli`, to build the index); reads records and the change log from `store`.
+//! The database is the source of truth; the index is derived from it and can be rebuilt at any time. Called by `service`, which searches,
+//! by `app`, which runs the background worker, and by `cli`, which rebuilds the index. Reads records and the change log from `store`.
 //!
 //! - `analysis` is the tokenizer; `query` parses a search into conditions on terms. Both are pure.
 //! - `index` is the inverted index on disk. Tantivy provides term dictionaries, posting lists with positions, and merges. Each commit

@@ -39,7 +39,7 @@ use crate::{
         self, Db,
         change_log::{
             InsertedRecord, LoggedChange,
-            log::{ChangesSince, LogPosition, RETITLED},
+            reader::{ChangesSince, LogPosition, RETITLED},
         },
     },
 };
@@ -76,7 +76,8 @@ pub struct SearchOverlay {
 /// How much of the change log this process has applied.
 #[derive(Default)]
 pub struct ChangeLogProgress {
-    /// The position in the change log up to which all changes are in the overlay or in the index, committed or not.
+    /// The position in the change log up to which all changes are in the overlay or in the index. The index may not have committed them
+    /// yet.
     pub mark: LogPosition,
     /// Changes of this process that have not been applied yet.
     own: Vec<LoggedChange>,
@@ -131,8 +132,8 @@ impl SearchOverlay {
         Ok(())
     }
 
-    /// Reads the changes after the log position `followed.mark`. `None` if the log was pruned beyond that position, or if the position is
-    /// of another database.
+    /// Reads a page of the changes after the log position `followed.mark`: at most [`PLACES`] entries of the log. `None` if the log was
+    /// pruned beyond that position, or if the position is of another database.
     pub async fn behind(&self, followed: &ChangeLogProgress) -> Result<Option<ChangesSince>> {
         in_time(self.db.changes_since(&followed.mark, PLACES)).await
     }

@@ -29,7 +29,7 @@ pub struct ConditionIterators {
     pub sure: bool,
 }
 
-/// The iterator of one condition over one segment. Its candidates come in ascending order.
+/// The iterator of one condition over one segment. Its candidates come in ascending order of document id.
 #[derive(Clone)]
 pub enum PostingIterator {
     Nowhere,
@@ -155,8 +155,9 @@ impl PostingOpener<'_> {
         Ok(self.range(&often, &often, usize::MAX)?.0)
     }
 
-    /// Returns the posting lists of the terms from the prefix `from` to the prefix `to` (inclusive), each with the frequency that
-    /// [`times`] reads from its term. The limit is `most` lists, at least one. Also returns the last of these terms.
+    /// Returns the posting lists of the terms from the prefix `from` to the prefix `to` (inclusive), each with the frequency that [`times`]
+    /// reads from its term. The frequency has a meaning only if the term is a frequency term. The limit is `most` lists, at least one. Also
+    /// returns the last of these terms.
     fn range(&self, from: &str, to: &str, most: usize) -> tantivy::Result<(FrequencyLists, String)> {
         let from = format!("{}{from}", self.prefix);
         let mut to = format!("{}{to}", self.prefix).into_bytes();

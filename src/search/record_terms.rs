@@ -57,7 +57,7 @@ impl Terms {
         self.count
     }
 
-    /// Each term with its positions, in order.
+    /// Each distinct term with its positions. The terms are sorted; the positions of a term are in text order.
     pub fn each(&self) -> impl Iterator<Item = (&str, &[u32])> {
         self.terms.iter().map(|term| (self.text(term), self.places(term)))
     }

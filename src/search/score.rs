@@ -32,8 +32,8 @@ static SATURATION: LazyLock<[[u16; 256]; MAX_TERM_FREQUENCY as usize + 1]> = Laz
     table
 });
 
-/// Returns the BM25 saturation of a term frequency in a text of this length. It is never higher in a longer text, and never lower for a
-/// higher frequency.
+/// Returns the BM25 saturation of a term frequency in a text whose length norm (see [`length`]) is `length`. It is never higher in a longer
+/// text, and never lower for a higher frequency.
 pub fn saturation(frequency: u32, length: u8) -> u32 {
     SATURATION[frequency.min(MAX_TERM_FREQUENCY) as usize][usize::from(length)].into()
 }

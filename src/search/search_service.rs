@@ -30,7 +30,7 @@ use super::{
     searcher::{HitPage, IndexSnapshot, OverlayRecord, Search},
 };
 use crate::{
-    store::{Db, change_log::log::LogPosition},
+    store::{Db, change_log::reader::LogPosition},
     supervisor::TaskReporter,
 };
 

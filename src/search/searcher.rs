@@ -68,7 +68,8 @@ pub struct Hit {
     pub score: u32,
 }
 
-/// A page of hits, plus one further hit if there is a next page.
+/// A page of hits, plus one further hit if there is a next page. The cursor of the next page contains the weights of the conditions
+/// (`weights`). `total` is `None` unless the page request asks for a count.
 #[derive(Debug, Default, PartialEq)]
 pub struct HitPage {
     pub hits: Vec<Hit>,

@@ -14,7 +14,7 @@ use crate::domain::{
     ids::{AccountId, MAX_ID_CHARS, StoreId},
     inbound::is_name,
     outbound::accepts_at_once,
-    settings::{Editor, Entry, FormerSecrets, Subject},
+    settings_access::{Editor, Entry, FormerSecrets, Subject},
     signed_requests::{AcceptedSignature, RequestSignature},
     webhooks::{ROTATION_MILLIS, SECRET_BYTES, SigningSecret},
 };

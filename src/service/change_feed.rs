@@ -34,7 +34,8 @@ pub struct SnapshotPage {
 impl Service {
     /// Returns the changes of records of these kinds after the sequence number `after`, from at most `limit` entries of the feed. If
     /// `kinds` is empty, returns changes of all kinds. Changes that have no sequence number yet get one first. If other writers hold the
-    /// write lock for too long, such changes are left out.
+    /// write lock for too long, changes without a number are left out. [`Error::Gone`]: the feed is not active, some changes after `after`
+    /// were deleted, or the number `after` has not been assigned yet.
     pub async fn changes_after(&self, store: &StoreId, after: i64, kinds: &[RecordKind], limit: u64) -> Result<FeedPage> {
         let db = self.db();
         let all_numbered = match db.number_record_changes(self.clocks_and_ids().now()).await {

@@ -13,7 +13,7 @@ use crate::{
         ordered_object::Entries,
         time::Timestamp,
     },
-    store::{self, fields::FieldOwner, transaction::write::Changed},
+    store::{self, field_definitions::FieldOwner, transaction::write::Changed},
 };
 
 /// A new value of one custom field of a contact.

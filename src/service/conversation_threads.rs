@@ -114,7 +114,8 @@ impl Service {
 }
 
 /// Finds the conversation of a channel's thread, and locks it. A WhatsApp thread is identified by the phone number. Its conversation is
-/// also found by other spellings of the number and by the contact's phone, since an import may have given it another `reference_id`.
+/// also found by other spellings of the number and by the contact's phone, since an import may have given the conversation another
+/// `reference_id`.
 pub(super) async fn thread_of(change: &WriteTransaction<'_>, account: &Account, reference_id: &str) -> store::Result<Option<Conversation>> {
     let channel = account.channel.as_str();
     let Some(name) = thread_name(channel, reference_id).filter(|_| channel == WHATSAPP) else {

@@ -17,8 +17,8 @@ use crate::domain::{
     ids::{ConversationId, DraftId, KeyId, MessageId, StoreId},
     messages::Message,
     paging::PageRequest,
-    sends::Send,
-    settings::{Editor, Entry, Subject},
+    send_requests::Send,
+    settings_access::{Editor, Entry, Subject},
     store::WHATSAPP,
     tickets::TicketWindow,
 };

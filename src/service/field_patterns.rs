@@ -14,7 +14,7 @@ use crate::{
         lengths::bytes_of_texts,
         patterns,
     },
-    store::fields::FieldOwner,
+    store::field_definitions::FieldOwner,
 };
 
 /// Values with up to this many bytes of text are matched on the async thread if the pattern is compiled already: even the largest pattern

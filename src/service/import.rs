@@ -15,14 +15,14 @@
 //! - `reader`: the passes over the input, on a thread of their own.
 //! - `schema`: the JSON Schema of a line, and an example.
 
-mod channel;
 mod check;
-mod definitions;
 mod fault;
+mod field_definitions;
+mod message_payload;
 mod parse;
 mod reader;
+mod rereadable_input;
 mod schema;
-mod spool;
 
 use std::{
     sync::Arc,
@@ -39,12 +39,12 @@ use crate::{
     },
 };
 
-use definitions::Definitions;
 pub use fault::{ImportError, LineFault};
+use field_definitions::Definitions;
 use parse::LineHeader;
 use reader::{ExistingRecords, ImportReader, ImportStep};
+pub use rereadable_input::{MAX_LINE_BYTES, RereadableInput};
 pub use schema::{EXAMPLE, schema};
-pub use spool::{MAX_LINE_BYTES, RereadableInput};
 
 /// The capacity of the queue between the reading thread and the database, in batches.
 const QUEUE: usize = 2;
@@ -136,8 +136,8 @@ pub async fn run(
                 import.commit().await?;
             }
             summary.exclusive = db.is_one_writer().then(|| begun.elapsed());
-            // On PostgreSQL, batches and replaced tickets leave the stored totals (numbers of tickets and contacts) in parts. Until these
-            // are added up, every first page with a total has to add up its parts.
+            // On PostgreSQL, batches and replaced tickets leave each stored total (a number of tickets or contacts) as several partial
+            // counts. Until these are replaced by their sum, every request for a first page with a total has to add them up.
             if !options.dry_run
                 && let Err(error) = db.compact_totals().await
             {

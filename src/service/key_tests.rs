@@ -14,7 +14,7 @@ use crate::{
         ids::KeyId,
         keys::{ApiKey, OVERLAP_MILLIS, Secret},
         scopes::{Scope, ScopeSet},
-        settings::{Editor, FormerSecrets},
+        settings_access::{Editor, FormerSecrets},
         time::Timestamp,
     },
     store::{Db, fixture::Fixture},

@@ -17,7 +17,7 @@ use crate::{
         ids::{KeyId, StoreId, UserId},
         keys::{ApiKey, Caller, OVERLAP_MILLIS, PREFIX, Secret, SecretHash, expiry},
         scopes::ScopeSet,
-        settings::{Editor, Entry, FormerSecrets, Subject},
+        settings_access::{Editor, Entry, FormerSecrets, Subject},
         time::Timestamp,
     },
     store::{Write, api_key_auth::LookedUpCaller},

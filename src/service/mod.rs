@@ -6,11 +6,11 @@ pub mod bridges;
 pub mod change_feed;
 #[cfg(test)]
 mod change_feed_tests;
+pub mod contact_reads;
 pub mod contact_writes;
-pub mod contacts;
+pub mod conversation_reads;
 mod conversation_threads;
 pub mod conversation_writes;
-pub mod conversations;
 #[cfg(test)]
 mod draft_tests;
 pub mod drafts;
@@ -29,7 +29,7 @@ pub mod inbound;
 #[cfg(test)]
 mod key_tests;
 pub mod keys;
-pub mod messages;
+pub mod message_reads;
 pub mod outbound;
 #[cfg(test)]
 mod read_tests;
@@ -38,16 +38,16 @@ pub mod search;
 #[cfg(test)]
 mod send_tests;
 pub mod sends;
-pub mod settings;
+pub mod settings_access;
 pub mod stores;
-pub mod team;
+pub mod ticket_reads;
 #[cfg(test)]
 mod ticket_state_tests;
 pub mod ticket_states;
 pub mod ticket_writes;
-pub mod tickets;
-pub mod undelivered;
-pub mod users;
+pub mod undelivered_messages;
+pub mod user_creation;
+pub mod users_teams_labels;
 pub mod webhooks;
 mod write_transaction;
 
@@ -56,7 +56,7 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 
 use crate::{
-    domain::{clock::ClocksAndIds, delivery_targets::Targets, ids::StoreId, revision_rules::Rules, settings::StoreLimits},
+    domain::{clock::ClocksAndIds, delivery_targets::Targets, ids::StoreId, revision_rules::Rules, settings_access::StoreLimits},
     search::SearchService,
     store::Db,
 };
@@ -112,7 +112,7 @@ impl Service {
         }
     }
 
-    /// Returns a copy with other limits.
+    /// Returns a copy with these limits on the numbers of webhooks and API keys of a store.
     #[must_use]
     pub fn bounded_by(self, bounds: StoreLimits) -> Self {
         Self { bounds, ..self }

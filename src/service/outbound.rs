@@ -9,7 +9,7 @@ use crate::{
         inbound::thread_name,
         outbound::{Delivery, next_attempt},
         time::Timestamp,
-        undelivered::FAILED_KEPT_MILLIS,
+        undelivered_messages::FAILED_KEPT_MILLIS,
     },
     store::queues::{
         concurrency::AttemptLimits,

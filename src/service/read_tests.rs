@@ -15,8 +15,8 @@ use crate::{
         paging::PageRequest,
         revision_rules::Rules,
         store::TemplateFilter,
-        team::Member,
         tickets::TicketExpand,
+        users_teams_labels::Member,
     },
     store::{
         Db,

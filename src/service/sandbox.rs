@@ -24,7 +24,7 @@ use crate::{
     domain::{
         clock::SandboxClock,
         ids::StoreId,
-        settings::{Editor, Entry, Subject},
+        settings_access::{Editor, Entry, Subject},
         time::Timestamp,
     },
     store::sandbox::DueCounts,

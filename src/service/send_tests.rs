@@ -18,7 +18,7 @@ use crate::{
         ids::TicketId,
         inbound::Inbound,
         ordered_object::Entries,
-        sends::Send,
+        send_requests::Send,
         tickets::TicketExpand,
         time::Timestamp,
     },

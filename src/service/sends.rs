@@ -24,7 +24,7 @@ use crate::{
             self, Content, Delivery, Email, Mailbox, OutboxEntry, ReplyWindowClosed, TemplateMessage, Unsendable, accepts_at_once, mail_id,
             reply_subject, text_kind,
         },
-        sends::{EmailContent, FilledTemplate, Send},
+        send_requests::{EmailContent, FilledTemplate, Send},
         store::{Account, Template, WHATSAPP},
         text::unfolded,
     },

@@ -7,7 +7,7 @@ use super::{Error, Result, Service, WriteContext, WriteOutcome, write_transactio
 use crate::domain::{
     events::{Actor, EventChange},
     ids::{ConversationId, TicketId},
-    settings::{Entry, Subject},
+    settings_access::{Entry, Subject},
     ticket_states::Refusal,
     tickets::{TicketExpand, TicketView},
     time::Timestamp,

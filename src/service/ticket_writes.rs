@@ -19,7 +19,7 @@ use crate::{
         tickets::{Ticket, TicketExpand, TicketView},
         time::Timestamp,
     },
-    store::fields::FieldOwner,
+    store::field_definitions::FieldOwner,
 };
 
 /// A new value of a field of a ticket.

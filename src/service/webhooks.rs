@@ -16,7 +16,7 @@ use crate::{
         delivery_outcome::DeliveryOutcome,
         events::Actor,
         ids::{AccountId, EventId, StoreId, WebhookId},
-        settings::{Editor, Entry, FormerSecrets, Subject},
+        settings_access::{Editor, Entry, FormerSecrets, Subject},
         time::Timestamp,
         webhooks::{
             AttemptLogPage, Attempted, DISABLE_AFTER_MILLIS, EndpointAnswer, KINDS, LoggedAttempt, ROTATION_MILLIS, Replay, SigningSecret,
@@ -155,7 +155,7 @@ impl Service {
         change.end().await
     }
 
-    /// Queues a test event for one endpoint; returns its id.
+    /// Queues a test event for one endpoint; returns the id of the event.
     pub async fn test_webhook(&self, editor: &Editor, id: &WebhookId) -> Result<String> {
         let mut change = self.begin_edit(editor).await?;
         let webhook = change.webhook(id).await?.ok_or_else(|| unknown(id))?;
@@ -275,9 +275,9 @@ impl Service {
         } else if let Some((url, since)) = change.health(id).await? {
             moved = url != webhook_delivery.url;
             if since.is_none() || disables(since, &attempted).is_some() {
-                // The subscription is locked only if it may change. If each of its failed attempts locked it, they would wait for each
-                // other and block other writers. Lock order: the subscription before its queue, as in other changes of both, to prevent
-                // deadlocks.
+                // The subscription is locked only if it may change. If every failed attempt locked it, the attempts would wait for each
+                // other and block other writers. Lock order: the subscription before its queued deliveries, as in every write that changes
+                // both, to prevent deadlocks.
                 webhook = change.webhook(id).await?.filter(|webhook| webhook.enabled);
                 moved = webhook.as_ref().is_some_and(|webhook| webhook.url != webhook_delivery.url);
             }
@@ -286,7 +286,8 @@ impl Service {
         let gone = attempted.answer.is_gone() && !moved;
         let mut next_at = if arrived || gone { None } else { next_attempt(claimed.attempts, attempted.ended_at, asked, jitter) };
         if !change.settle_delivery(claimed, arrived, next_at).await? {
-            // The lease was lost: its new holder records the outcome. This attempt is logged all the same.
+            // The claim was lost. Either the lease expired, and the process that claimed the delivery next records the outcome; or the
+            // webhook was disabled or deleted. This attempt is logged all the same, unless the webhook was deleted.
             if change.webhook(id).await?.is_some() {
                 if arrived {
                     change.record_late_delivery(claimed).await?;

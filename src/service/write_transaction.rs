@@ -20,7 +20,7 @@ use crate::{
         events::{Actor, Event, EventChange},
         ids::{MessageId, StoreId},
         outbound::OutboxEntry,
-        settings::{Editor, Entry},
+        settings_access::{Editor, Entry},
     },
     store::{self, Write, transaction::write::StoredResponse},
 };
@@ -280,7 +280,8 @@ impl WriteTransaction<'_> {
         self.delivers = true;
     }
 
-    /// Records the events, stores the response and commits. A dry run is rolled back.
+    /// Stores the response if the request has an idempotency key, records the events and the audit log entries, and commits. A dry run is
+    /// rolled back.
     pub async fn finish<T>(self, by: &WriteContext<'_, T>, answer: T) -> Result<WriteOutcome<T>> {
         if let Some(once) = by.once.as_ref().filter(|_| !self.is_dry_run) {
             let kept = StoredResponse { request_hash: once.request_hash.clone(), body: (once.render)(&answer) };
@@ -293,8 +294,8 @@ impl WriteTransaction<'_> {
         Ok(WriteOutcome::New(answer))
     }
 
-    /// Records the events and commits. If this write changed nothing, it still waits until other writes whose changes it has read are
-    /// durable. A dry run is rolled back.
+    /// Records the events and the audit log entries, and commits. If this write changed nothing, it still waits until other writes whose
+    /// changes it has read are durable. A dry run is rolled back.
     pub async fn end(self) -> Result<()> {
         if self.is_dry_run {
             return Ok(self.write.run_waiting().await?);

@@ -20,7 +20,7 @@ use crate::{
             signing_secrets::SecretTable,
         },
         sql::Sql,
-        statement::key_lookup_batch::LookupTarget,
+        statement::key_lookup_types::LookupTarget,
     },
 };
 

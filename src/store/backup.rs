@@ -100,7 +100,7 @@ pub fn restore(backup: &Path, database: &Path, progress: Option<Progress<'_>>) -
     let lock = lock(&database)?;
     let restored = restore_locked(backup, &found, &database, &restoring, &lock, progress);
     if restored.is_err() && lock.metadata().is_ok_and(|found| found.len() == 0) {
-        // The file is empty, so there was no database: as a rule `mutex` has created the file.
+        // The file is empty, so there was no database: as a rule the call of `lock` above has created the file.
         remove(&database)?;
     }
     restored

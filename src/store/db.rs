@@ -36,10 +36,10 @@ use crate::store::{
         connection::{Connection, RowLength},
         pipelined_clients::PipelinedConnections,
         pool::{self, ConnectionPool},
-        pooler,
-        relay::Relay,
+        pooler_detection,
         replica::{self, Replica, Transaction},
         server::Server,
+        sqlx_relay::Relay,
     },
     settings::encryption_keys::SecretKeys,
     sqlite::{
@@ -51,14 +51,14 @@ use crate::store::{
         reader_pool::Readers,
         stale_files::{refuse_foreign_log, refuse_half_restored},
     },
-    statement::key_lookup_batch::KeyLookupBatcher,
+    statement::key_lookup_types::KeyLookupBatcher,
     tickets::broad_conditions::BroadConditions,
     write_timeout::WRITE_WAIT,
 };
 
-/// The length of SQLite's WAL, in pages, from which on a checkpoint copies it into the file. The limit is high (64 MB at the usual page
-/// size): a checkpoint copies a page only once, however many writes changed the page, so a longer WAL costs less per write. With larger
-/// pages the length in bytes grows in proportion.
+/// Once SQLite's WAL has this many pages, a checkpoint copies it into the file. The limit is high (64 MB at the usual page size): a
+/// checkpoint copies a page only once, however many writes changed the page, so a longer WAL costs less per write. With larger pages the
+/// length in bytes grows in proportion.
 pub(in crate::store) const LOG_PAGES: u32 = 32_000;
 
 /// The connections for read statements that are built with [`Sql`](crate::store::sql::Sql).
@@ -491,7 +491,11 @@ async fn stable_plans(connection: &mut SqliteConnection) -> std::result::Result<
 fn with_settings(address: ServerAddress) -> ServerAddress {
     // sqlx would ask for `extra_float_digits`, which PgBouncer refuses; PostgreSQL's own default suits.
     address.with(|options| {
-        options.statement_cache_capacity(256).extra_float_digits(None).options(pooler::SESSION_SETTINGS).options([pooler::MARK])
+        options
+            .statement_cache_capacity(256)
+            .extra_float_digits(None)
+            .options(pooler_detection::SESSION_SETTINGS)
+            .options([pooler_detection::MARK])
     })
 }
 

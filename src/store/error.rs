@@ -20,7 +20,9 @@ pub enum Error {
     /// attempt may succeed.
     #[error("the database is busy")]
     Busy,
-    /// There is no connection: the server cannot be reached, refuses connections, or the pool has none free in time.
+    /// There is no connection: the server cannot be reached, refuses connections, or the pool has none free in time. Also: the URL or the
+    /// file of the database cannot be used, or a statement broke off because its connection was lost, its schema changed, or the database
+    /// was closed.
     #[error("no connection to the database: {0}")]
     Unavailable(String),
     /// The database can be reached but cannot do its work: its disk is full or fails, or its server is read-only. A later attempt may

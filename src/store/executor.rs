@@ -118,7 +118,8 @@ impl Db {
         Expr::from(Func::cust(find).arg(Expr::col(column.as_column_ref())).arg(needle)).gt(0_i64)
     }
 
-    /// Appends a condition: `column` contains `needle` at any position. No character of `needle` is a wildcard.
+    /// Appends a condition: `column` contains `needle` at any position. No character of `needle` is a wildcard. Also records that no key
+    /// limits the rows that the statement reads ([`RowBound::Rows`]).
     pub(in crate::store) fn push_contains(&self, sql: &mut Sql, column: &str, needle: &str) {
         let find = if self.backend() == DbBackend::Sqlite { "instr(" } else { "strpos(" };
         sql.unbounded().push(find).push(column).push(", ").text(needle).push(") > 0");

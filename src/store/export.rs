@@ -1,4 +1,4 @@
-//! Export: a store's records in pages, all read in one database snapshot. Called by `service::export`.
+//! Export: a store's records in pages, all read in one database snapshot. Called by `service::export` and `service::change_feed`.
 
 use std::collections::HashMap;
 
@@ -44,7 +44,7 @@ impl Db {
     }
 }
 
-/// Reads those of the store's rows in a table that `$which` selects, in the order of their ids.
+/// Reads rows of the store from `$table`, in the order of their ids. `$which` selects the rows.
 macro_rules! rows {
     ($export:expr, $table:ident, $which:expr) => {{
         let rows = $table::Entity::find().filter($table::Column::StoreId.eq($export.store.as_str())).order_by_asc($table::Column::Id);

@@ -27,7 +27,7 @@ use crate::{
         db::OnStatement,
         import::{Batch, DERIVE_TICKETS},
         sql::{Param, Sql},
-        tickets::bloom_signature::{BloomBits, FieldBloomBits},
+        tickets::bloom_filters::{BloomBits, FieldBloomBits},
     },
 };
 

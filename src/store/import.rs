@@ -1,7 +1,7 @@
 //! Bulk import: one write transaction that upserts batches of records in any order, then checks references and computes derived columns.
 //!
 //! Called by `service::import`. Guarantees: nothing is visible before [`Import::commit`], and nothing remains without it. The modules:
-//! - `row_decoding`: converts a record into table rows.
+//! - `row_mapping`: converts a record into table rows.
 //! - `executor`: runs statements on the import's connection.
 //! - `bulk`: one statement for many rows.
 //! - `upsert`: writes batches into the tables.
@@ -246,7 +246,7 @@ impl Import {
 
     /// Replaces the values that the records with these ids have in unique indexes by placeholders or NULL (and closes open tickets) before
     /// the new records are written. So the order of lines does not matter if two records exchange an e-mail address, or if another ticket
-    /// of a conversation becomes the open one.
+    /// of a conversation becomes the open one. Also stores the former numbers of tickets in `import_tickets`.
     pub async fn release_unique_values(&self, kind: RecordKind, ids: &[String]) -> Result<()> {
         if ids.is_empty() || !self.held(kind) {
             return Ok(());

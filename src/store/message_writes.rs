@@ -1,4 +1,4 @@
-//! Statements that store an inbound message with its conversation and ticket. They run in a write transaction ([`Write`]).
+//! Statements that store an inbound or outbound message, with its conversation and ticket. They run in a write transaction ([`Write`]).
 
 use sea_orm::{
     ActiveValue::{NotSet, Set},
@@ -134,7 +134,8 @@ impl Write {
         .await
     }
 
-    /// Inserts a message. `delivery`: the state of its delivery, if this server sends the message.
+    /// Inserts a message, without waiting for the outcome (see [`Write::run_deferred`]). `delivery`: the state of its delivery, if this
+    /// server sends the message.
     pub fn insert_message(&self, message: &Message, external_id: Option<&str>, delivery: Option<Delivery>) -> Result<()> {
         let images = message.images.as_ref().map(serde_json::to_string).transpose().map_err(|error| Error::Damaged(error.to_string()))?;
         self.insert_deferred(messages::ActiveModel {
@@ -168,7 +169,8 @@ impl Write {
         self.first(sql, Message::decode).await
     }
 
-    /// Stores a conversation's counters, last message, sort position and update time.
+    /// Stores a conversation's counters, last message, sort position and update time, without waiting for the outcome (see
+    /// [`Write::run_deferred`]).
     pub fn save_counters(&self, conversation: &Conversation) -> Result<()> {
         let last = conversation.last_message.as_ref();
         self.update_deferred(conversations::ActiveModel {

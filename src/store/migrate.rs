@@ -54,7 +54,7 @@ impl Db {
         Ok(())
     }
 
-    /// Begins a transaction in which no other process migrates.
+    /// Begins a transaction for a migration. Until it ends, no other process migrates.
     async fn begin_migration(&self) -> Result<(DatabaseConnection, DatabaseTransaction)> {
         let (connection, tx) = self.begin_alone(TransactionKind::Write).await?;
         if self.backend() == DbBackend::Postgres {

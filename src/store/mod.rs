@@ -9,11 +9,11 @@
 //!
 //! | Layer | Modules |
 //! |---|---|
-//! | basics | `error`, `mutex`, `write_timeout`, `last_failure`, `sql` (SQL with its values), `row_decoding`, `entity` (every table) |
-//! | drivers | `sqlite` (connections, group commit, checkpoint, back-up), `postgres` (connections, look-ups, transaction, TLS, standby) |
+//! | basics | `error`, `mutex`, `write_timeout`, `last_failure`, `slow_statements`, `sql`, `row_decoding`, `entity` (every table) |
+//! | drivers | `sqlite` (connections, group commit, checkpoint, file copy), `postgres` (connections, look-ups, transaction, TLS, standby) |
 //! | database | `db` (open, close), `migrate`, `executor` (runs a read), `transaction` (runs a write), `write_health` |
 //! | statements | `statement`: builds statements from entities, for pages of lists, and for look-ups by key |
-//! | record types | all other modules: one file or folder for each record type, with its reads and writes |
+//! | record types | all other modules: reads and writes of the record types, change log, change feed, import, export, back-up, sandbox |
 //!
 //! # Glossary
 //!
@@ -45,7 +45,7 @@
 //! - **Driving index**, **start** (`DrivingCondition`): the index that a filtered list is read from, and the condition of the filter to
 //!   which this index belongs.
 //! - **Change log** (`changes`): a row for each changed record, which the search index follows.
-//! - **Log position**, mark ([`LogPosition`](change_log::log::LogPosition)): a position in the change log, up to which a reader has read
+//! - **Log position**, mark ([`LogPosition`](change_log::reader::LogPosition)): a position in the change log, up to which a reader has read
 //!   the log.
 //! - **Own changes** (`OwnChangeQueue`): the entries of the change log that this process wrote, queued in memory for its search index.
 //! - **Epoch** (`own_epoch`): a counter that the search index increments after it has read records that the change log did not name.
@@ -63,7 +63,8 @@
 //!   close of this ticket.
 //! - **Placeholder** (`PLACEHOLDER_PREFIX`): in an import, a text that a column holds until the record with its final value is written.
 //! - **Touched**, **reached**: in an import, conversations whose derived columns are computed again at the end.
-//! - **Relay** (`Relay`): a local proxy through which sqlx connects to a PostgreSQL server whose certificate it cannot read.
+//! - **Relay** (`Relay`): a local proxy through which sqlx connects to a PostgreSQL server whose certificate it cannot read, or that has
+//!   several hosts.
 //!
 //! # How to
 //!
@@ -83,16 +84,17 @@ pub mod change_feed;
 pub mod change_log;
 mod contacts;
 mod conversations;
+pub mod copy_database;
 mod db;
 pub mod entity;
 mod error;
 pub mod events;
 mod executor;
 pub mod export;
-pub mod fields;
+pub mod field_definitions;
 #[cfg(test)]
 pub(crate) mod fixture;
-mod former_positions;
+mod former_position_retention;
 pub mod import;
 mod last_failure;
 mod message_writes;
@@ -107,7 +109,6 @@ mod postgres;
 pub mod queues;
 #[cfg(test)]
 mod read_tests;
-pub mod record_copy;
 mod record_writes;
 mod row_decoding;
 pub mod sandbox;
@@ -117,9 +118,9 @@ pub mod slow_statements;
 mod sql;
 mod sqlite;
 mod statement;
-mod team;
 mod tickets;
 pub mod transaction;
+mod users_teams_labels;
 mod write_health;
 mod write_timeout;
 

@@ -18,7 +18,7 @@ use crate::{
         fixture::{Fixture, first},
         sql::Sql,
         statement::pages::page_sql,
-        tickets::bloom_signature::FieldBloomBits,
+        tickets::bloom_filters::FieldBloomBits,
     },
 };
 

@@ -12,9 +12,9 @@ use crate::{
         messages::{Comment, Message},
         paging::{PageRequest, Position},
         store::Account,
-        team::{Label, Team},
         tickets::{Ticket, TicketWindow},
         time::Timestamp,
+        users_teams_labels::{Label, Team},
     },
     store::{
         fixture::{Fixture, first},

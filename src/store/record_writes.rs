@@ -13,7 +13,7 @@ use crate::{
         fields::Comparable,
         ids::{AccountId, ContactId, ConversationId, FieldId, LabelId, TicketId, UserId},
         messages::Comment,
-        settings::OWNER,
+        settings_access::OWNER,
         store::Account,
         tickets::Ticket,
         time::Timestamp,
@@ -28,15 +28,15 @@ use crate::{
         row_decoding::Row,
         sql::Sql,
         statement::from_entities::{among, model},
-        team::role_kind,
-        tickets::bloom_signature::{BloomBits, FieldBloomBits},
+        tickets::bloom_filters::{BloomBits, FieldBloomBits},
         transaction::write::Write,
+        users_teams_labels::role_kind,
     },
 };
 
 impl Write {
-    /// Reads an account and locks it until the end of the transaction. Transactions that change records of the account lock it first, so
-    /// that a later transaction sees the changes of an earlier one.
+    /// Reads an account and locks it until the end of the transaction. A transaction that sets the account's bridge or its allowed users
+    /// locks the account first, so that the later of two such transactions sees the changes of the earlier one.
     pub async fn locked_account(&self, id: &AccountId) -> Result<Option<Account>> {
         self.locked("accounts", id.as_str()).await
     }

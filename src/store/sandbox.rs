@@ -9,7 +9,7 @@ use sea_orm::{
 use std::fs::{File, TryLockError};
 
 use crate::{
-    domain::{drafts::DraftState, ids::StoreId, settings::Via, time::Timestamp},
+    domain::{drafts::DraftState, ids::StoreId, settings_access::Via, time::Timestamp},
     store::{
         Db, Error, Result,
         entity::{api_keys, audit, deliveries, drafts, outbound, sandbox, tickets},

@@ -8,7 +8,7 @@ use crate::{
     },
     store::{
         Db, Result,
-        change_log::message_texts::message_texts,
+        change_log::searchable_message::message_texts,
         row_decoding::Cells,
         sql::{Sql, batches},
     },

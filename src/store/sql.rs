@@ -3,7 +3,7 @@
 //!
 //! Guarantees for SQL that is written by hand: `$1` is the store if the SQL was begun with [`Sql::of`], and every value of a request except
 //! a limit or a flag is bound. Requests that differ only in bound values give the same SQL, so that each connection prepares it once.
-//! Unless the SQL is for one of them only, SQLite and PostgreSQL both accept it (numbered parameters, row values, booleans as literals).
+//! SQLite and PostgreSQL both accept the SQL (numbered parameters, row values, booleans as literals), unless it is for one database only.
 
 use std::{
     borrow::Cow,
@@ -234,10 +234,10 @@ impl Sql {
         self.list(values.iter().copied().map(Param::Integer).collect())
     }
 
-    /// Appends ` AND ` and an upper bound on the sort column of a descending list. If the page has a cursor, a `+` keeps the bound from
-    /// being used with the index: SQLite uses only one upper bound with an index, and it must be that of the cursor, or a deep page would
-    /// read the list from its beginning. If the cursor is above the bound, it is from another list. The page then also reads the rows
-    /// between the cursor and the bound, so the statement counts as unbounded.
+    /// Appends ` AND ` and an upper bound on the sort column of a descending list. `test` is the column with the operator, such as
+    /// `sent_at <= `. If the page has a cursor, a `+` keeps the bound from being used with the index: SQLite uses only one upper bound with
+    /// an index, and without the cursor as that bound a deep page would read the list from its beginning. A cursor above the bound is from
+    /// another list. The page then also reads the rows between the cursor and the bound, so the statement counts as unbounded.
     pub fn and_below(&mut self, page: &PageRequest, test: &str, bound: Timestamp) -> &mut Self {
         if page.after.as_ref().is_some_and(|after| bound.millis() < after.at) {
             self.unbounded();

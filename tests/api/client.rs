@@ -152,7 +152,8 @@ impl Call {
         }
     }
 
-    /// Sends the request to a server that may be killed before it responds. A truncated response is an error.
+    /// Sends the request, and checks nothing in the response. If no response or only a truncated one arrives, for example because the
+    /// server is killed, returns an error.
     pub fn attempt(&self) -> std::io::Result<Answer> {
         let mut stream = TcpStream::connect(&self.api.address)?;
         stream.set_read_timeout(Some(IO_TIMEOUT))?;

@@ -1,9 +1,10 @@
-//! Coverage of the published OpenAPI documents: the share of their parts that occurred in a whole run of the suite. `tests/all.sh` gives
-//! each run a folder, `COUNTERPART_SEEN`. The tests record in this folder which parts of the documents occurred
-//! ([`crate::contract::seen`]). Afterwards `tests/all.sh` runs the test of this file, which compares the recorded parts with the parts of
-//! the documents. The kinds of parts are:
+//! Coverage of the published OpenAPI documents: the share of their parts that occurred in the runs of the suite. For each revision,
+//! `tests/all.sh` names a folder in `COUNTERPART_SEEN`. The tests, on SQLite and on PostgreSQL, record in this folder which parts of the
+//! documents occurred (`contract/coverage_recorder.rs`). Afterwards `tests/all.sh` runs the test of this file, which compares the recorded
+//! parts with the parts of the documents. The kinds of parts are:
 //!
-//! - Operations: an operation occurred if the server answered a valid request with a documented success. Every operation must occur.
+//! - Operations: an operation occurred if the server answered a valid request with a documented success. Every operation must occur. In the
+//!   document of the events, the kinds of events count as operations: a kind occurred if a test checked an event of this kind.
 //! - Answers: the documented responses, each a pair of an operation and a status code.
 //! - Properties: the properties of response schemas. A property of a component schema counts once, in whichever operation it occurred. A
 //!   property that two schemas have counts twice.
@@ -20,7 +21,7 @@ use serde_json::Value;
 
 use crate::{
     contract::{Contract, REVISION, event_contract, property_paths},
-    document::kept,
+    openapi_documents::kept,
 };
 
 /// The minimum coverage of responses, properties and inputs, in per cent.

@@ -19,7 +19,7 @@ use sha2::Sha256;
 
 use crate::{contract::event_contract, harness::Settings};
 
-/// How long a test waits for a delivery.
+/// How long [`until`] waits for its condition, for example the arrival of a delivery.
 const DELIVERY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Settings of a server that may deliver to endpoints on this machine and simulates every channel.

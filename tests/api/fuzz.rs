@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use crate::{
     client::Call,
-    document::{Route, routes},
     harness::one,
+    openapi_documents::{Route, routes},
 };
 
 /// The number of requests to each operation.

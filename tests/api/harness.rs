@@ -68,8 +68,8 @@ impl Database {
         // `file_copy` is faster than the default strategy, which writes every page of the copy to the WAL.
         execute(admin, &format!("create database {name} template {original} strategy file_copy"));
         let mut database = Self::on(admin, name.clone());
-        // A connection pooler in front of the server. Only copies are reached through it: while it has sessions in a template, PostgreSQL
-        // does not copy the template.
+        // `COUNTERPART_TEST_POOLER` is the address of a connection pooler in front of the PostgreSQL server. Tests reach only copies
+        // through the pooler, not templates, since PostgreSQL does not copy a template in which a pooler keeps sessions open.
         if let Some(pooler) = std::env::var_os("COUNTERPART_TEST_POOLER") {
             database.url = on_database(&pooler.to_string_lossy(), &name);
         }
@@ -102,7 +102,8 @@ impl Database {
         copy
     }
 
-    /// Runs a command on this database. Returns its output. A failure of the command fails the test.
+    /// Runs a command on this database. Returns its standard output. A failure of the command fails the test. If the command is `events`,
+    /// also checks each printed event against the OpenAPI document of the events.
     #[track_caller]
     pub fn run(&self, arguments: &[&str]) -> String {
         self.run_with(&[], arguments)
@@ -216,7 +217,8 @@ impl Database {
         execute(&self.direct(), statement);
     }
 
-    /// Makes PostgreSQL refuse connections to the database, or accept them again. On SQLite, does nothing and returns false.
+    /// Makes PostgreSQL accept connections to the database (`everybody` is true), or refuse them and close the existing ones (false).
+    /// Returns true. On SQLite, does nothing and returns false.
     pub fn lets_in(&self, everybody: bool) -> bool {
         let Some((admin, name)) = &self.postgres else { return false };
         execute(admin, &format!("alter database {name} with allow_connections {everybody}"));
@@ -329,7 +331,7 @@ pub struct Server {
     pub address: String,
 }
 
-/// Environment variables with the settings of a server, except the address of its database.
+/// Additional environment variables of a server or a command, most of them settings of `counterpart`.
 pub type Settings<'a> = &'a [(&'a str, &'a str)];
 
 /// Settings that simulate every channel.
@@ -340,8 +342,8 @@ pub struct Process {
     pid: String,
     warden: Child,
     leash: Option<ChildStdin>,
-    /// What is written to the warden's standard input before that is closed, so that the server stops: the line `keep`, or nothing if the
-    /// warden should also remove the server's data.
+    /// The text that is written to the warden's standard input before the input is closed and the server stops: the line `keep`, or nothing
+    /// if the warden should also remove the server's data.
     order: &'static [u8],
     _stdout: BufReader<ChildStdout>,
 }

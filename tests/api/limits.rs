@@ -71,7 +71,7 @@ fn a_text_that_is_sent_has_a_limit_where_the_contract_gives_none() {
     template(1000 * KIB).refuses("body.variables");
 }
 
-/// A regular expression that is slow on a long text: the search is not anchored, and many parts of the text almost match.
+/// A regular expression that is slow on a long text: a match may begin at any character, and many parts of the text almost match.
 const SLOW: &str = r"(\w{1,50}[\w ]{1,50}){1,2}!$";
 
 #[test]
@@ -179,7 +179,7 @@ fn the_command_line_enforces_the_same_numbers() {
 
 /// The largest page size of the revision.
 const LARGEST_PAGE: usize = if REV_A { 50 } else { 100 };
-/// How many pages of long comments, of the largest size, the server sends at the same time for one key.
+/// The number of pages of [`LARGEST_PAGE`] comments of 64 KiB each that fit into the limit on unread responses of one key (32 MiB).
 const PAGES_UNDER_WAY: usize = if REV_A { 10 } else { 5 };
 
 /// Opens connections, requests a page of long comments on each, and reads only the first bytes of each response. Returns the connections,

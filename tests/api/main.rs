@@ -10,7 +10,8 @@
 //!   they change nothing but API keys.
 //!
 //! `COUNTERPART_TEST_POSTGRES` names a PostgreSQL server, on which each server under test gets its database. Without this variable, each
-//! server under test has a SQLite file.
+//! server under test has a SQLite file. The top of `src/lib.rs` explains citations in comments such as "contract, section 4.3" and "our
+//! decisions, section 6".
 
 /// Whether the binary under test was built for revision A, the older one. Where the revisions differ, the tests branch on this value.
 const REV_A: bool = cfg!(feature = "rev-a");
@@ -26,16 +27,16 @@ mod accounts;
 mod assistant_tools;
 mod backup;
 mod bridges;
+mod caching_compression_cors;
 mod comments;
 mod contacts;
 mod conversations;
 mod coverage;
-mod document;
-mod downloads;
-mod early_answers;
+mod early_responses;
 mod expand;
 mod failures;
 mod fair_scheduling;
+mod field_definitions;
 mod fuzz;
 mod isolation;
 mod keys;
@@ -46,6 +47,7 @@ mod malformed_bodies;
 mod messages;
 mod metrics;
 mod migrations;
+mod openapi_documents;
 mod pagination;
 mod postgres_settings;
 mod protocol;
@@ -60,7 +62,6 @@ mod statement_counts;
 mod teams;
 mod templates;
 mod ticket_field_filters;
-mod ticket_fields;
 mod ticket_filters;
 mod tickets;
 mod users;

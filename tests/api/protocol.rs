@@ -340,7 +340,7 @@ fn pages_run_only_their_own_scripts_and_cannot_be_framed() {
 }
 
 /// The HTTP library (hyper) refuses malformed HTTP before a handler of the server gets the request. So these responses have no envelope, as
-/// the OpenAPI document and README.md say.
+/// the OpenAPI document and docs/integrating.md say.
 #[test]
 fn malformed_http_is_refused_without_an_envelope() {
     let refused = |request: &str| {

@@ -5,9 +5,9 @@ use serde_json::json;
 use crate::{
     REV_A,
     client::{Api, Call},
-    document::routes,
     fixture::{self, ANN, at},
     harness::{ALL_SCOPES, Server, one, world},
+    openapi_documents::routes,
 };
 
 /// The read operations of the contract: method, path, operationId, scope, and whether only the newer revision has the operation.

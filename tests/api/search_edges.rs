@@ -65,8 +65,9 @@ fn listed(api: &Api, search: &str) -> Vec<String> {
     walk(&api.post("/contacts/list", json!({"search": search})), 10)
 }
 
-/// Repeats a search until `finds` returns true. Panics if this takes more than about a second. If another process changes the subject of a
-/// conversation, searches find the change only after the server's background worker has indexed it.
+/// Repeats a search until `finds` returns true. Panics if this takes more than about a second. After another process has changed the
+/// subject of a conversation, searches find this change, and the other pending changes of that process, only once the server's background
+/// worker has indexed them.
 fn soon(finds: impl Fn() -> bool) {
     let found = (0..50).any(|_| {
         std::thread::sleep(std::time::Duration::from_millis(20));
@@ -100,7 +101,7 @@ fn odd_queries_are_answered() {
     for path in ["/messages/search", "/contacts/search"] {
         api.get(path).send().refuses("query");
         api.get(path).raw_query("query=teapot&query=teapot").send().refuses("query");
-        // A query has at most 150 characters, and each diacritic counts as one.
+        // A query has at most 150 characters, and each diacritic counts as a character.
         api.get(path).query("query", format!("a{}", "\u{301}".repeat(10_000))).send().refuses("query");
         api.get(path).raw_query("query=%ff").send().refuses("query");
     }
@@ -116,13 +117,13 @@ fn each_kind_of_write_is_found_by_the_next_search() {
     for search in ["lan nguyen", "lan@new", "new.example"] {
         assert_eq!(listed(&api, search), [made["id"].as_str().unwrap_or_default()], "{search}");
     }
-    // Revision A lists the newest contact first: `quill` is newer. Revision B lists the most relevant one first: `quill` has the shorter
-    // name.
+    // Revision A lists the most recently updated contact first: `quill` was updated after `kim`. Revision B lists the most relevant contact
+    // first: `quill` has the shorter name.
     let in_order = |ids: &[&str]| assert_eq!(listed(&api, "quil"), ids);
     in_order(&["quill", "kim"]);
     let change = json!({"contactId": "kim", "contactFieldId": "tier", "value": "gold", "updatedAt": at("01-01T00:00")});
     api.call("PATCH", "/contacts/field-values").json(change).send().ok();
-    // The change makes `kim` the newest contact. By relevance, the shorter name stays first.
+    // The change makes `kim` the most recently updated contact. By relevance, the contact with the shorter name stays first.
     in_order(if REV_A { &["kim", "quill"] } else { &["quill", "kim"] });
     if !REV_A {
         api.post("/messages", json!({"conversationId": "talk", "text": "ส่งพัสดุแล้ว"})).send().ok();

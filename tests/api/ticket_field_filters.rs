@@ -11,7 +11,8 @@ fn lab(filters: Value) -> Answer {
     list(json!({"accountIds": ["acc-lab"], "advancedFilters": {"ticketFields": filters}}))
 }
 
-/// Asserts that a filter with this field, operator and operand matches exactly these tickets: 1 stands for `t-f1`.
+/// Asserts that a filter with this field, operator and operand matches exactly these tickets: 1 stands for `t-f1`. The operand is the
+/// `value` of the filter, or an object with its bounds `min` and `max`, or null for a filter without an operand.
 #[track_caller]
 fn finds(field: &str, operator: &str, operand: Value, expected: &[u8]) {
     let mut filter = json!({"ticketFieldId": field, "operator": operator});

@@ -14,8 +14,8 @@ struct Room {
     passed_on: &'static [(&'static str, &'static str)],
 }
 
-/// The layers of the module `store`, lowest first: basics, database drivers, services that the modules of record types use, statements. The
-/// modules of record types (tickets, messages, …) are in no list, so they are above all layers.
+/// The layers of the module `store`, lowest first: basics, database drivers, modules that serve all record types (such as `transaction`),
+/// and SQL statements. The modules of record types (tickets, messages, …) are in no list, so they are above all layers.
 const STORE: Room = Room {
     name: "store",
     layers: &[

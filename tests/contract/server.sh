@@ -1,6 +1,7 @@
 # Functions for a server on a separate database with the store of tests/contract/store.ndjson; to be sourced.
 
-# until_served ADDRESS_FILE PID: waits until the server has printed its address.
+# until_served ADDRESS_FILE PID: waits until the server PID has printed its address to ADDRESS_FILE. Returns 1 if the server ends first, or
+# after 30 seconds.
 until_served() {
     local n
     for n in $(seq 300); do
@@ -11,8 +12,8 @@ until_served() {
     return 1
 }
 
-# start_server BINARY FOLDER: starts a server. Sets `base` (URL without a path), `key` (all scopes), `token` (for the settings API) and
-# `server` (process id).
+# start_server BINARY FOLDER: creates and fills a SQLite database in FOLDER, and starts a server on it. Exports DATABASE_URL. Sets `base`
+# (URL without a path), `key` (all scopes), `token` (for the settings API) and `server` (process id).
 start_server() {
     local binary=$1 folder=$2
     mkdir -p "$folder"

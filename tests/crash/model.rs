@@ -117,7 +117,8 @@ impl ConversationModel {
     }
 
     /// Assigns the new events, comments and contacts to the writes of the log. Returns for each write whether it took effect. Panics if a
-    /// write with a response did not take effect, or if there is a change that no write explains.
+    /// write with a response did not take effect, or if there is a change that no write explains. `reopens` is true if an inbound message
+    /// reopens a closed ticket, and false if it opens a new one.
     pub fn settle(&mut self, log: &[Write], mut found: Found, reopens: bool) -> Vec<bool> {
         let mut happened = Vec::new();
         for write in log {

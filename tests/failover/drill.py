@@ -5,7 +5,8 @@ pg_auto_failover replicates synchronously from the primary to the standby and pr
 After a kill the drill measures the seconds until the next acknowledged write, then starts the killed host, which becomes the standby. At the
 end every acknowledged message must be in the database. Called by tests/failover.sh.
 
-usage: drill.py BINARY FOLDER KILLS MONITOR_PORT NAME=PORT NAME=PORT"""
+usage: drill.py BINARY FOLDER KILLS MONITOR_PORT NAME=PORT NAME=PORT
+FOLDER/NAME has the data of the host NAME, whose PostgreSQL listens on PORT. MONITOR_PORT is the port of pg_auto_failover's monitor."""
 import json, os, signal, subprocess, sys, time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "faults"))
@@ -30,7 +31,8 @@ def start(name):
 
 
 def states():
-    """Returns the state of each host by name, as the monitor has it; nothing unless the monitor has reached each assigned state."""
+    """Returns the state of each host by name, as the monitor has it. Leaves out a host that is not healthy, or that has not reached the
+    state which the monitor assigned to it."""
     query = "SELECT nodename, reportedstate, goalstate, health FROM pgautofailover.node"
     done = subprocess.run(["psql", "-qAtX", "-F", ",", "-c", query, f"postgres://autoctl_node@127.0.0.1:{MONITOR}/pg_auto_failover"],
                           capture_output=True, text=True, timeout=30)
@@ -63,7 +65,8 @@ def processes(name):
 
 
 def kill(name):
-    """Kills the keeper and PostgreSQL of a host, as if its machine had stopped. A child that has just begun is found in a second look."""
+    """Kills the keeper and PostgreSQL of a host, as if its machine had stopped. Looks for processes three times, since a process may have
+    started another one in the meantime."""
     for _ in range(3):
         for pid in processes(name):
             try: os.kill(pid, signal.SIGKILL)

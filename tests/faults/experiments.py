@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Fault experiments: what a server does while its storage, its log or its database fails, and how soon it works again afterwards.
 
-Each experiment runs a server under load, causes a fault, ends it, waits for the next acknowledged write, kills the server with SIGKILL,
-and looks for every acknowledged message in the database. Called by tests/faults.sh, which provides what it needs in the environment.
+Each experiment runs a server under load, causes a fault, ends the fault, waits for the next acknowledged write, kills the server with
+SIGKILL, and looks for every acknowledged message in the database. Called by tests/faults.sh, which sets the variables FAULTS_… in
+the environment.
 
-usage: experiments.py [--long] [NAME ...]"""
+usage: experiments.py [--long] [NAME ...]
+Runs the experiments whose name or database contains a NAME (default: all). With --long, "kill -9" kills the server 100 times, not 5."""
 import contextlib, http.server, os, resource, shutil, signal, sqlite3, subprocess, sys, tempfile, threading, time, traceback
 
 from server import Load, Server, STORE
@@ -94,9 +96,9 @@ def verdict(server, load, seconds, stopped_at=None):
 
 
 def through(server, cause, end, during=1.0, rounds=1, unready=503):
-    """Runs a usual experiment: under load, the fault is caused and ended `rounds` times. `unready` is the status that /readyz
-    must have before the fault ends: 503, or 0 for no answer. With None, /readyz is not requested, since the fault is shorter than the time
-    for which the server caches its readiness, or since writes may succeed during the fault."""
+    """Runs a usual experiment: under load, the fault is caused and, after `during` seconds, ended; this is done `rounds` times. `unready`
+    is the status that /readyz must have before the fault ends: 503, or 0 for no answer. With None, /readyz is not requested, since the
+    fault is shorter than the time for which the server caches its readiness, or since writes may succeed during the fault."""
     load, slowest = Load(server), 0.0
     check(load.writes_again(time.monotonic()) is not None, "no write before the fault")
     for _ in range(rounds):

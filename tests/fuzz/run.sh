@@ -3,7 +3,8 @@
 #
 #   run.sh TOOLS DOCUMENT [MORE…]      DOCUMENT is rev-a, rev-b or settings; MORE are further arguments for schemathesis
 #
-# COUNTERPART_URL, COUNTERPART_KEY and COUNTERPART_TOKEN are the server and the credentials.
+# TOOLS is the folder of the installed tools. COUNTERPART_URL is the URL of the API on the server, and COUNTERPART_KEY and COUNTERPART_TOKEN
+# are the credentials.
 set -euo pipefail
 cd "$(dirname "$0")"
 tools=$1 document=$2

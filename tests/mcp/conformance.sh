@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # MCP conformance: runs the server scenarios of the Model Context Protocol's own suite, in each protocol revision, against a demo server.
-# The scenarios of the revisions with sessions also run against a server that permits sends, which has sessions. Each scenario must fail or
-# pass as tests/mcp/conformance-expected.txt says.
+# The protocol has sessions in the revisions before 2026-07-28, and the server uses them only if it permits sends. So the scenarios of these
+# revisions also run against a server that permits sends. Each scenario must fail or pass as tests/mcp/conformance-expected.txt says.
 #
 #   tests/mcp/conformance.sh BINARY [REPORT]      REPORT: a file for the verdict of every check
 #   COUNTERPART_TOOLS=…                           the folder of the tools (default: counterpart-tools in the user's cache)
@@ -13,7 +13,7 @@ cd "$(dirname "$0")/../.."
 
 . tests/steps.sh
 . tests/scratch.sh
-. tests/mcp/tools.sh
+. tests/mcp/install_tools.sh
 . tests/mcp/server.sh
 at_the_end() { stop_servers; }
 
@@ -41,5 +41,5 @@ suite sessions-2025-11-25 2025-11-25 --requirements 2025-11-25
 stop_servers
 if grep -H panicked "$scratch/store/"*.log; then fail "no panic"; fi
 
-python3 tests/mcp/verdict.py tests/mcp/conformance-expected.txt "${report:-/dev/null}" \
+python3 tests/mcp/conformance_verdict.py tests/mcp/conformance-expected.txt "${report:-/dev/null}" \
     "$scratch"/{stateless-2025-06-18,stateless-2025-11-25,stateless-2026-07-28,sessions-2025-06-18,sessions-2025-11-25}

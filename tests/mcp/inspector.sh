@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs the command line of the MCP inspector (Model Context Protocol) against the assistant tools: over HTTP with the key in a header, and
-# over standard input and output, in each era of the protocol. Lists the tools, calls five of them, reads two pages, and provokes an error.
+# over standard input and output, in each era of the protocol (legacy: before revision 2026-07-28; modern: from this revision on). Lists the
+# tools, calls five of them, reads two pages, and provokes an error.
 #
 #   tests/mcp/inspector.sh BINARY
 #   COUNTERPART_TOOLS=…        the folder of the tools (default: counterpart-tools in the user's cache)
@@ -11,7 +12,7 @@ cd "$(dirname "$0")/../.."
 
 . tests/steps.sh
 . tests/scratch.sh
-. tests/mcp/tools.sh
+. tests/mcp/install_tools.sh
 . tests/mcp/server.sh
 at_the_end() { stop_servers; }
 
@@ -53,7 +54,7 @@ conversation() {
     call contacts 0 find_contacts '{"query":"James"}'
     call error 5 get_ticket '{"ticketId":"no-such-ticket"}'
     printf '%s, %s: ' "$way" "$era"
-    python tests/mcp/inspected.py "$answers"
+    python tests/mcp/inspector_checks.py "$answers"
 }
 
 start_demo "$binary" "$scratch/store"

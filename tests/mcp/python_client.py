@@ -1,4 +1,5 @@
-"""Tests the assistant tools with MCP's official Python SDK: over HTTP and over standard input and output, in each era of the protocol.
+"""Tests the assistant tools with MCP's official Python SDK: over HTTP and over standard input and output, in each era of the protocol
+(legacy: before revision 2026-07-28; modern: from this revision on).
 
     python_client.py BINARY      in a Python that has the packages of requirements.txt
 
@@ -15,7 +16,7 @@ import jsonschema
 import mcp
 from mcp.client.streamable_http import streamable_http_client
 
-from served import demo, sending
+from server_processes import demo, sending
 
 READS = {"get_inbox_guide", "list_tickets", "get_ticket", "find_contacts", "read_thread"}
 

@@ -1,7 +1,7 @@
 //! Tests of inbound messages with the built binary (`message receive`): always on SQLite, and on PostgreSQL if `COUNTERPART_TEST_POSTGRES`
 //! names a server on which databases may be created.
 
-mod channel_spellings;
+mod input_normalisation;
 
 use std::{
     io::Write,

@@ -1,4 +1,4 @@
-//! Exemptions of the replay test: documented differences that need not occur in the responses. Each line of `exempt.jsonl` exempts the
+//! Exemptions of the replay test: documented differences that need not occur in the responses. Each line of `documented_but_unseen.jsonl` exempts the
 //! differences that one rule reports at paths of the OpenAPI document that end with one of the line's `places`.
 
 use std::collections::BTreeSet;
@@ -13,11 +13,11 @@ struct Exempt {
     reason: String,
 }
 
-/// Returns the differences in `unseen` that are not exempt. Also returns the places of `exempt.jsonl` that exempt nothing in `unseen`.
+/// Returns the differences in `unseen` that are not exempt. Also returns the places of `documented_but_unseen.jsonl` that exempt nothing in `unseen`.
 pub fn apply(seen: &BTreeSet<String>, unseen: &BTreeSet<String>) -> (BTreeSet<String>, Vec<String>) {
     let (mut missing, mut stale) = (unseen.clone(), Vec::new());
-    for line in super::read("tests/replay/exempt.jsonl").lines().filter(|line| !line.trim().is_empty()) {
-        let row: Exempt = serde_json::from_str(line).unwrap_or_else(|error| panic!("exempt.jsonl: {error}\n{line}"));
+    for line in super::read("tests/replay/documented_but_unseen.jsonl").lines().filter(|line| !line.trim().is_empty()) {
+        let row: Exempt = serde_json::from_str(line).unwrap_or_else(|error| panic!("documented_but_unseen.jsonl: {error}\n{line}"));
         assert!(!row.reason.is_empty(), "no reason: {line}");
         for place in &row.places {
             // The key of a difference is `METHOD PATH: RULE PLACE DETAIL`.

@@ -2,9 +2,9 @@
 //! which have the same data. Every difference between the responses must be documented in the comparison of the OpenAPI documents or in
 //! `openapi/a-to-b.notes.json`. Each documented difference must occur, unless [`exemptions`] lists it.
 //!
-//! - The requests are the lines of `corpus.jsonl`, the examples of the OpenAPI documents, and [`request_generator`] requests that every
-//!   operation must refuse. [`renamed_properties`] compares values that the revisions name differently. At the end the test damages the
-//!   databases, and one request to each operation must fail.
+//! - The requests are the lines of `corpus.jsonl`, the examples of the OpenAPI documents, and requests of [`request_generator`], which
+//!   every operation must refuse. [`renamed_properties`] compares values that the revisions name differently. At the end the test damages
+//!   the databases, and one request to each operation must fail.
 //! - The stores are imported once, by the newer revision. Each server gets a copy of the database file, so ids and API keys are the same on
 //!   both.
 //! - The environment variables `COUNTERPART_REV_A` and `COUNTERPART_REV_B` name a binary of each revision. `tests/all.sh` builds the
@@ -156,9 +156,8 @@ fn every_difference_is_documented_and_every_documented_difference_occurs() {
     for server in &sides.servers {
         // The requests must get an internal error. For a missing table, the servers would respond with 503. So the table is replaced by a
         // view. Queries of the view fail with an error that the servers do not expect.
-        let fails = if server.database.postgres.is_some() { "1 / 0 = 0" } else { "json_extract('{', '$.a') = 1" };
         server.database.sql("ALTER TABLE api_keys RENAME TO lost");
-        server.database.sql(&format!("CREATE VIEW api_keys AS SELECT * FROM lost WHERE {fails}"));
+        server.database.sql("CREATE VIEW api_keys AS SELECT * FROM lost WHERE json_extract('{', '$.a') = 1");
     }
     let broken = sides.replay(&request_generator::failing(), &[]);
     found.requests += broken.requests;
@@ -173,5 +172,5 @@ fn every_difference_is_documented_and_every_documented_difference_occurs() {
     assert!(found.unexplained.is_empty(), "differences that are not documented: {:#}", json!(found.unexplained));
     assert!(renamed.is_empty(), "values under another name that differ: {renamed:#?}");
     assert!(missing.is_empty(), "documented and not seen: {missing:#?}");
-    assert!(stale.is_empty(), "exempt and seen all the same, or not documented; take these out of exempt.jsonl: {stale:#?}");
+    assert!(stale.is_empty(), "exempt and seen all the same, or not documented; take these out of documented_but_unseen.jsonl: {stale:#?}");
 }

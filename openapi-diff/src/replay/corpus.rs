@@ -165,8 +165,9 @@ impl fmt::Display for Request {
     }
 }
 
-/// Returns the example requests of two documents. An example that both documents show is returned once. Requests to operations that
-/// are only in the new document come last, so that no other request depends on their effects.
+/// Returns the example requests of two documents. An example that both documents show is returned once. Requests to operations that are
+/// only in the new document come last, so that no other request depends on their effects. Operations that are only in the old document are
+/// left out.
 pub fn examples(old: &Document, new: &Document) -> Vec<Request> {
     let known = |document: &Document, operation: &str| document.described(operation).is_some();
     let mut requests: Vec<Request> = Vec::new();
@@ -191,7 +192,7 @@ fn operations(document: &Document) -> Vec<String> {
     paths.flat_map(of).collect()
 }
 
-/// Returns the example request of an operation. None if a required parameter or the body has no example.
+/// Returns the example request of an operation. None if a required parameter has no example, or if the body has no example in JSON.
 fn example(document: &Document, operation: &str) -> Option<Request> {
     let described = document.described(operation)?;
     let side = DocumentIndex::new(document);

@@ -5,7 +5,7 @@
 
 mod compare;
 mod corpus;
-mod documented;
+mod documented_differences;
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ pub use self::{
     corpus::{BadLine, Caller, Cause, Credential, Request, corpus, examples},
 };
 use super::{Document, Report};
-use documented::Documented;
+use documented_differences::Documented;
 
 /// A request whose responses differ without an explanation, or contradict their documents.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{
     super::{
-        objects::AdditionalProperties,
+        object_keywords::AdditionalProperties,
         resolve::{Resolved, element, inner},
         values::{Object, flag, items, order},
     },

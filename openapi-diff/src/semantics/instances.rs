@@ -17,7 +17,7 @@ use super::{
 
 /// From this nesting depth on, optional parts of a generated value are left out.
 const DEEP: usize = 6;
-/// The maximum length of generated lists and strings.
+/// The maximum length of generated lists, and of generated strings without a `pattern`.
 const LONG: usize = 300;
 /// Once this many values have been collected from the `enum`s, `const`s, defaults and examples of schemas, no more are searched for.
 const HINTS: usize = 20;

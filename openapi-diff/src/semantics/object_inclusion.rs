@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{
     super::{
-        objects::AdditionalProperties,
+        object_keywords::AdditionalProperties,
         resolve::inner,
         schema::members_of,
         values::{items, members},

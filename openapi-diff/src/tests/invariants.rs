@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use serde_json::json;
 
-use super::{Change, Report, base, committed, compared, lines};
+use super::{Change, Report, base_document, committed, compared, lines};
 use crate::report::unnamed;
 
 /// Counts the changes of a report by a key that leaves out fingerprint, class and wording. With `mirrored`, the key is that of the expected
@@ -42,7 +42,7 @@ pub(super) fn hold_mirrored(there: &Report, back: &Report) {
 
 #[test]
 fn equal_documents_have_no_difference() {
-    for document in committed().into_iter().chain([base::base(), base::base_3_1()]) {
+    for document in committed().into_iter().chain([base_document::base(), base_document::base_3_1()]) {
         assert_eq!(lines(&compared(&document, &document)), Vec::<String>::new());
     }
 }
@@ -50,7 +50,7 @@ fn equal_documents_have_no_difference() {
 #[test]
 fn comparing_in_the_other_direction_mirrors_each_change() {
     let [a, b] = committed();
-    for (old, new) in [(a, b), (base::base(), base::base_3_1())] {
+    for (old, new) in [(a, b), (base_document::base(), base_document::base_3_1())] {
         let (there, back) = (compared(&old, &new), compared(&new, &old));
         hold_mirrored(&there, &back);
         assert!(!there.changes.is_empty());
@@ -67,7 +67,7 @@ fn fingerprints_are_unique() {
 
 #[test]
 fn a_fingerprint_is_stable_when_other_parts_change() {
-    let (old, mut new) = (base::base(), base::base());
+    let (old, mut new) = (base_document::base(), base_document::base());
     new["components"]["schemas"]["Pet"]["allOf"][1]["properties"]["age"]["type"] = "string".into();
     new["components"]["schemas"]["Pet"]["description"] = "Another text.".into();
     let of = |report: &Report| -> HashSet<String> {
@@ -115,7 +115,7 @@ fn fingerprints_do_not_depend_on_names_of_path_parameters() {
 
 #[test]
 fn equal_meaning_is_no_change() {
-    let (old, mut new) = (base::base(), base::base());
+    let (old, mut new) = (base_document::base(), base_document::base());
     let schemas = &mut new["components"]["schemas"];
     // A schema repeats a property of its base schema, lists change their order, annotations change, and 100 becomes 100.0.
     schemas["Pet"]["allOf"][1]["properties"]["name"] = schemas["Named"]["allOf"][0]["properties"]["name"].clone();
@@ -131,7 +131,7 @@ fn equal_meaning_is_no_change() {
 
 #[test]
 fn a_property_named_like_an_annotation_is_a_property() {
-    let (mut old, mut new) = (base::base(), base::base());
+    let (mut old, mut new) = (base_document::base(), base_document::base());
     old["components"]["schemas"]["Error"]["properties"]["description"] = json!({ "type": "string" });
     new["components"]["schemas"]["Error"]["properties"]["description"] = json!({ "type": "integer" });
     assert_eq!(compared(&old, &new).changes.len(), 3);
@@ -139,7 +139,7 @@ fn a_property_named_like_an_annotation_is_a_property() {
 
 #[test]
 fn variants_of_a_discriminator_without_one_of_are_compared() {
-    let (mut old, mut new) = (base::base(), base::base());
+    let (mut old, mut new) = (base_document::base(), base_document::base());
     for document in [&mut old, &mut new] {
         let schemas = &mut document["components"]["schemas"];
         schemas["Food"] = json!({ "type": "object", "required": ["kind"], "properties": { "kind": { "type": "string" } },

@@ -1,6 +1,6 @@
 //! Tests of the comparison of two documents, and helper functions that these tests share.
 
-mod base;
+mod base_document;
 mod classification;
 mod differential;
 mod field_coverage;

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 
-use super::{base, committed, compared, document, invariants::hold_mirrored, lines};
+use super::{base_document, committed, compared, document, invariants::hold_mirrored, lines};
 use crate::{Document, Report, Unreadable, diff, semantics::SeededRandom};
 
 /// Returns the changes of a report as lines. Lines about references that were not loaded are left out, because these are reported even for
@@ -79,7 +79,7 @@ fn mutate(document: &mut Value, dice: &mut SeededRandom) {
 #[test]
 fn random_mutations_cause_no_crash_and_each_change_has_a_mirror() {
     let mut dice = SeededRandom(0x5EED);
-    let bases = [document(&base::base()), document(&base::base_3_1())];
+    let bases = [document(&base_document::base()), document(&base_document::base_3_1())];
     for round in 0..5_000 {
         let old = &bases[round % 2];
         let mut new = old.clone();
@@ -168,7 +168,7 @@ fn recursive_references_are_compared() {
 
 #[test]
 fn broken_references_are_notices() {
-    let mut broken = base::base();
+    let mut broken = base_document::base();
     broken["paths"]["/pets"]["get"]["parameters"][0] = json!({ "$ref": "#/components/parameters/Gone" });
     broken["paths"]["/pets/{id}"]["get"]["responses"]["200"] = json!({ "$ref": "answers.yaml#/Pet" });
     let report = compared(&broken, &broken);
@@ -215,7 +215,7 @@ fn a_text_that_is_no_openapi_document_is_refused() {
 
 #[test]
 fn yaml_and_json_give_the_same_document() {
-    let json = base::base_3_1();
+    let json = base_document::base_3_1();
     let yaml = serde_saphyr::to_string(&json).expect("YAML").replace("'200':", "200:");
     let read = Document::read(&yaml).expect("a document");
     assert_eq!(diff(&document(&json), &read).changes, []);

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::{base, committed, document};
+use super::{base_document, committed, document};
 use crate::{diff, references::DocumentIndex, values::ANNOTATIONS};
 
 /// Collects the JSON pointers of all leaves: scalar values, empty lists and empty objects, without annotations.
@@ -124,7 +124,7 @@ fn each_changed_value_of_the_committed_documents_is_reported() {
 #[test]
 fn each_changed_value_of_the_base_document_is_reported() {
     let mut checked = 0;
-    for whole in [base::base(), base::base_3_1()] {
+    for whole in [base_document::base(), base_document::base_3_1()] {
         let missed = silent(&whole, "", &mut checked);
         assert!(missed.is_empty(), "{} are silent:\n{}", missed.len(), missed.join("\n"));
     }

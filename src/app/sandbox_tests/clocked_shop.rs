@@ -9,10 +9,10 @@ use tokio::sync::watch;
 use crate::{
     app::{App, ClientSettings},
     delivery::{
-        connector::Connectors,
+        channel_connector::Connectors,
         outbound::Messages,
         simulator::Simulator,
-        testing::{START, TestEndpoint},
+        test_endpoints::{START, TestEndpoint},
         webhooks::WebhookQueue,
         worker::Worker,
     },
@@ -21,15 +21,15 @@ use crate::{
         delivery_targets::Targets,
         fixture::MovableClock,
         grants::GrantSet,
-        settings::{CredentialKind, Editor},
-        team::RoleKind,
+        settings_access::{CredentialKind, Editor},
         time::Timestamp,
+        users_teams_labels::RoleKind,
         webhooks::AttemptLogPage,
     },
     http::machinery::routing::{PREFIX, SETTINGS_PREFIX},
     service::{
         Service,
-        users::{self, NewUser},
+        user_creation::{self, NewUser},
     },
     store::fixture::Fixture,
     telemetry::metrics::Metrics,
@@ -89,7 +89,7 @@ impl ClockedShop {
         let app = app.await.unwrap();
         let service = app.state.service.clone();
         let new = NewUser { name: "Mali".to_owned(), email: "mali@example.com".to_owned(), role: RoleKind::Owner };
-        let owner = users::create(&fixture.db, &clocks_and_ids, &fixture.store, new).await.unwrap();
+        let owner = user_creation::create(&fixture.db, &clocks_and_ids, &fixture.store, new).await.unwrap();
         let editor = Editor::command_line(fixture.store.clone());
         let (token, _) = service.issue(&editor, &owner, CredentialKind::Token, GrantSet::EVERYTHING).await.unwrap();
         let passage = if in_sandbox {

@@ -9,15 +9,15 @@ use tokio::sync::Semaphore;
 use super::clocked_shop::{ClockedShop, DAY, HOUR, MINUTE};
 use crate::{
     delivery::{
-        connector::{Accepted, Capabilities, Connector, Connectors, Sending},
-        testing::TestEndpoint,
+        channel_connector::{Accepted, Capabilities, Connector, Connectors, Sending},
+        test_endpoints::TestEndpoint,
     },
     domain::{
         clock::{Clock, ClocksAndIds},
         events::Actor,
         outbound::OutboxEntry,
-        sends::Send,
-        settings::CredentialKind,
+        send_requests::Send,
+        settings_access::CredentialKind,
         webhooks::AttemptLogPage,
     },
     http::machinery::{idempotency::IDEMPOTENCY_KEY, routing::SETTINGS_PREFIX},

@@ -14,8 +14,9 @@ use tokio::runtime::Handle;
 use url::Url;
 
 use super::{
-    NOTES, json,
-    source::{document, text},
+    NOTES,
+    document_source::{document, text},
+    json,
 };
 use crate::cli::http_client::{client, explained};
 use crate::{

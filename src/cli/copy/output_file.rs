@@ -11,7 +11,7 @@ use tempfile::NamedTempFile;
 use crate::{
     cli::Failed,
     domain::{ids::StoreId, ndjson_records::RecordKind},
-    store::{Db, record_copy::CopiedRecord},
+    store::{Db, copy_database::CopiedRecord},
 };
 
 /// The number of records per query.

@@ -282,13 +282,13 @@ async fn all() -> [(BTreeMap<String, Value>, BTreeMap<String, Value>, String); 5
     let folder = format!("src/revision/{}", revision::NAME.to_lowercase());
     let plain = |errors: &error_examples::Errors| errors.iter().map(|(operation, own)| (operation.clone(), json!(own))).collect();
     let refused = error_examples::errors(&contract, &contract::document(), false).await;
-    let refused = (plain(&contract.errors), plain(&refused), format!("{folder}/errors.json"));
-    let contract = (contract.answers, given, format!("{folder}/answers.json"));
+    let refused = (plain(&contract.errors), plain(&refused), format!("{folder}/example_errors.json"));
+    let contract = (contract.answers, given, format!("{folder}/example_responses.json"));
     let given = answers(&settings, settings_api::document(), SETTINGS_PREFIX).await;
     let refused_settings = error_examples::errors(&settings, &settings_api::document(), true).await;
-    let refused_settings = (plain(&settings.errors), plain(&refused_settings), "src/http/settings/errors.json".to_owned());
-    let settings = (settings.answers, given, "src/http/settings/answers.json".to_owned());
-    [contract, refused, settings, refused_settings, (examples::events(), events().await, format!("{folder}/events.json"))]
+    let refused_settings = (plain(&settings.errors), plain(&refused_settings), "src/http/settings/example_errors.json".to_owned());
+    let settings = (settings.answers, given, "src/http/settings/example_responses.json".to_owned());
+    [contract, refused, settings, refused_settings, (examples::events(), events().await, format!("{folder}/example_events.json"))]
 }
 
 #[tokio::test]

@@ -11,17 +11,17 @@ use serde_json::json;
 use super::*;
 use crate::{
     delivery::{
-        connector::Connectors,
+        channel_connector::Connectors,
         outbound::{Messages, Outbound},
         simulator::Simulator,
-        testing::{self, SHORT, START, ScriptedReply, TestEndpoint as Local},
+        test_endpoints::{self, SHORT, START, ScriptedReply, TestEndpoint as Local},
     },
     domain::{
         events::{Actor, Event},
         fixture::MovableClock,
         inbound::{Inbound, Received},
-        sends::{EmailContent, FilledTemplate, Send},
-        settings::{Editor, FormerSecrets},
+        send_requests::{EmailContent, FilledTemplate, Send},
+        settings_access::{Editor, FormerSecrets},
         webhooks::{ROTATION_MILLIS, SigningSecret},
     },
     service::{Renderer, Service, WriteContext, outbound::LEASE_MILLIS},
@@ -54,7 +54,7 @@ impl Bench {
     async fn new() -> Self {
         let fixture = Fixture::alone().await;
         let hands = MovableClock::at(START);
-        let service = testing::service(fixture.db.clone(), hands.clone(), Kinds);
+        let service = test_endpoints::service(fixture.db.clone(), hands.clone(), Kinds);
         Self { fixture, hands, service }
     }
 
@@ -135,7 +135,7 @@ fn takes(external_id: &str) -> ScriptedReply {
     answers("200 OK", &json!({ "externalId": external_id }).to_string())
 }
 
-fn body(seen: &testing::ReceivedRequest) -> Value {
+fn body(seen: &test_endpoints::ReceivedRequest) -> Value {
     serde_json::from_slice(&seen.body).unwrap()
 }
 

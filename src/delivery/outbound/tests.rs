@@ -13,8 +13,8 @@ use tokio::sync::oneshot;
 use super::*;
 use crate::{
     delivery::{
-        connector::{Accepted, Capabilities, Connector, FailureClass, SendFailure, Sending},
-        testing::{self, START},
+        channel_connector::{Accepted, Capabilities, Connector, FailureClass, SendFailure, Sending},
+        test_endpoints::{self, START},
         worker::{MAX_ATTEMPTS_PER_DESTINATION, QUEUE_POLL_INTERVAL},
     },
     domain::{
@@ -23,7 +23,7 @@ use crate::{
         fixture::MovableClock,
         ids::{MessageId, StoreId},
         outbound::{Mailbox, OutboxEntry},
-        sends::{self, EmailContent},
+        send_requests::{self, EmailContent},
     },
     service::{Renderer, WriteContext},
     store::{Db, fixture::Fixture},
@@ -49,7 +49,7 @@ struct Bench {
 }
 
 fn service(db: Db, clock: Arc<dyn Clock>) -> Service {
-    testing::service(db, clock, Kinds)
+    test_endpoints::service(db, clock, Kinds)
 }
 
 impl Bench {
@@ -73,7 +73,10 @@ impl Bench {
     }
 
     async fn text(&self, conversation: &str, text: &str) {
-        self.service.send(&self.by(), sends::Send::Text { conversation_id: conversation.into(), text: text.to_owned() }).await.unwrap();
+        self.service
+            .send(&self.by(), send_requests::Send::Text { conversation_id: conversation.into(), text: text.to_owned() })
+            .await
+            .unwrap();
     }
 
     fn worker(&self, connector: Arc<dyn Connector>) -> Outbound {
@@ -252,7 +255,7 @@ async fn what_a_connector_cannot_send_is_refused() {
     let mut worker = bench.worker(channel.clone());
     let to = vec![Mailbox { email: "eva@example.com".to_owned(), name: None }];
     let letter = EmailContent { to, cc: vec![], bcc: vec![], subject: None, text: Some("x".to_owned()), html: None };
-    bench.service.send(&bench.by(), sends::Send::EmailNew { account_id: "m1".into(), letter }).await.unwrap();
+    bench.service.send(&bench.by(), send_requests::Send::EmailNew { account_id: "m1".into(), letter }).await.unwrap();
     round(&mut worker).await;
     let found = bench.undelivered().await;
     assert_eq!((found.len(), found[0].0.as_str(), channel.handed()), (1, "failed", 0));

@@ -1,12 +1,12 @@
 //! Tests of webhook delivery to local endpoints, with a fake clock.
 
 mod concurrency;
+mod disabled_subscriptions;
 mod fixture;
-mod health;
 mod load;
 mod replay;
 mod schedule;
+mod ssrf;
 mod subscriptions;
-mod targets;
 
-use super::super::testing as endpoint;
+use super::super::test_endpoints as endpoint;

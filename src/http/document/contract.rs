@@ -5,7 +5,7 @@ use poem_openapi::{OpenApi, OpenApiService};
 use serde_json::Value;
 
 use super::{
-    canonical::{canonical, sorted},
+    canonical_form::{canonical, sorted},
     components::share,
     examples,
     introduction::introduction,

@@ -1,10 +1,10 @@
 //! The examples in the OpenAPI documents: a request to every operation, the response of the demo store, and an error of each status that
 //! the operation documents.
 //!
-//! Two kinds of files are written by hand: `requests.json`, with the requests in the order in which they are sent, and
+//! Two kinds of files are written by hand: `example_requests.json`, with the requests in the order in which they are sent, and
 //! `refused_requests.json`, with requests that the server refuses. They are in this folder, in `settings`, and in the folder of a revision
-//! that has operations of its own. Other files are recorded: the responses (`answers.json`, `errors.json`), and the events that the
-//! requests cause (`events.json`).
+//! that has operations of its own. Other files are recorded: the responses (`example_responses.json`, `example_errors.json`), and the events that the
+//! requests cause (`example_events.json`).
 //!
 //! The tests of `cli::demo` send the requests to a fresh demo store, and fail if the responses differ from the recorded ones. So every
 //! example can be tried with `counterpart demo`, whose records have the same ids. The times in the demo data are relative to the start of
@@ -100,7 +100,7 @@ pub const EVERY_OPERATION: &str = "*";
 /// Returns the examples of the contract.
 pub fn contract() -> Examples {
     let files = ExampleFiles {
-        requests: &[include_str!("requests.json"), revision::REQUESTS],
+        requests: &[include_str!("example_requests.json"), revision::REQUESTS],
         refusals: &[include_str!("refused_requests.json"), revision::REFUSALS],
         answers: revision::ANSWERS,
         errors: revision::ERRORS,

@@ -1,6 +1,6 @@
 //! Generation of the OpenAPI documents: registration of the contract's operations, examples, and post-processing.
 
-pub mod canonical;
+pub mod canonical_form;
 pub mod components;
 pub mod contract;
 pub mod examples;

@@ -14,7 +14,7 @@ use super::{AssignmentData, ClosedData, ContactFieldData, EscalationData, Event,
 use crate::{
     domain::webhooks::{PAUSES, TEST_KIND},
     http::document::{
-        canonical::{in_form, sorted},
+        canonical_form::{in_form, sorted},
         contract, examples,
         openapi_3_1::{convert, modern},
     },
@@ -131,8 +131,8 @@ pub fn document() -> Value {
 }
 
 /// Generates one OpenAPI 3.1 document with the operations of the contract and the events. Some schemas differ between operations and
-/// events, since an event contains nothing that `expand` adds. If both have a schema of the same name that differs, that of the events is
-/// renamed, for example from `Ticket` to `EventTicket`.
+/// events, since an event contains nothing that `expand` adds. If the operations and the events have different schemas of the same name,
+/// the schema of the events is renamed, for example from `Ticket` to `EventTicket`.
 pub fn with_operations() -> Value {
     let (mut whole, mut events) = (contract::document(), document());
     convert(&mut whole);

@@ -25,7 +25,7 @@ use crate::{
 pub const API_KEY: &str = "x-api-key";
 
 /// The name of the security scheme in the OpenAPI document. The generator (poem-openapi) writes the requirement of an operation as
-/// `ApiKey:<scope>`. `document::canonical` moves the scope to `x-required-scope`, since OpenAPI 3.0 has no scopes for API keys.
+/// `ApiKey:<scope>`. `document::canonical_form` moves the scope to `x-required-scope`, since OpenAPI 3.0 has no scopes for API keys.
 pub const SCHEME: &str = "ApiKey";
 
 /// A request whose API key is valid, with its caller.
@@ -162,8 +162,8 @@ impl<'a, S: Requires> ApiExtractor<'a> for Authorised<S> {
     }
 }
 
-/// Looks up the caller to whom the API key of a request belongs. An unknown key counts against the rate limit of the request's IP address
-/// (`rate_limits`).
+/// Looks up the caller to whom the API key of a request belongs. A key that is not valid (unknown, inactive, expired or deleted) counts
+/// against the rate limit of the request's IP address (`rate_limits`). A missing key does not count.
 pub async fn identify(request: &poem::Request) -> Result<LookedUpCaller, ApiError> {
     let RequestData { state, context, .. } = RequestData::of(request)?;
     if let Some(known) = state.service.authenticate(presented(request)?).await? {

@@ -40,7 +40,7 @@ impl<T: types::Type + DeserializeOwned + 'static, const EMPTY_IS_OBJECT: bool> B
         Self { bytes: text.as_bytes().to_vec(), shape: PhantomData }
     }
 
-    /// Makes a body of JSON that is not a request body of its own, such as a property of another body or the input of an assistant tool.
+    /// Makes a body from JSON that is not a request body of its own, such as a property of another body or the input of an assistant tool.
     pub fn of_value(body: &Value) -> Self {
         Self { bytes: body.to_string().into_bytes(), shape: PhantomData }
     }
@@ -76,6 +76,7 @@ impl<T: types::Type + DeserializeOwned + 'static, const EMPTY_IS_OBJECT: bool> B
 
 impl<T: types::Type + DeserializeOwned + 'static> FilterBody<T> {
     /// Parses the body as `T`. Also returns its canonical JSON, which has no null properties. A cursor of the list is bound to this JSON.
+    /// Strings may contain U+0000: the database layer replaces this character, so that such a string matches no stored text.
     pub fn filters(&self) -> Result<(T, String), ApiError> {
         fn strip(value: &mut Value) {
             match value {

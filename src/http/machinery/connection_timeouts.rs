@@ -45,7 +45,8 @@ const SEND_BUFFER: u32 = 128 * 1024;
 /// The largest number of connections that wait to be accepted.
 const BACKLOG: u32 = 1024;
 
-/// Listens on `address`, a host and port. If the host has several IP addresses, it listens on the first one that can be bound.
+/// Listens on `address`, a host and port. If the host has several IP addresses, it listens on the first one that can be bound. `open`
+/// counts the open connections.
 pub async fn listen(address: &str, open: Gauge) -> io::Result<Timed<TcpAcceptor>> {
     let mut failed = io::Error::new(io::ErrorKind::InvalidInput, "the name has no address");
     for address in lookup_host(address).await? {

@@ -138,7 +138,8 @@ fn push_part(bytes: &mut Vec<u8>, part: Option<&[u8]>) {
     bytes.extend_from_slice(part.unwrap_or_default());
 }
 
-/// Splits off an optional part that [`push_part`] wrote, from the beginning of `bytes`. Returns the part, and the bytes after it.
+/// Splits off an optional part that [`push_part`] wrote, from the beginning of `bytes`. Returns the part (`None` if it is absent), and the
+/// bytes after it. Returns `None` as a whole if `bytes` ends within the part.
 fn part(bytes: &[u8]) -> Option<(Option<&[u8]>, &[u8])> {
     let (length, rest) = bytes.split_first_chunk()?;
     match u32::from_be_bytes(*length).checked_sub(1) {

@@ -10,7 +10,8 @@ pub const REQUEST_ID: &str = "x-request-id";
 /// The media type of request bodies, and of responses with an envelope.
 pub const JSON: &str = "application/json";
 
-/// Makes the schema of an envelope. `content` is the name (`data` or `error`), the description and the schema of its content.
+/// Makes the schema of an envelope. `store_id` is the description of the property `storeId`. `content` is the name (`data` or `error`), the
+/// description and the schema of the envelope's content.
 pub fn envelope(description: &'static str, store_id: &'static str, content: (&'static str, &'static str, MetaSchemaRef)) -> MetaSchema {
     let text = |description: &'static str| MetaSchema { description: Some(description), ..MetaSchema::new("string") };
     let (received_at, format, pattern) = match revision::RULES.received_at {

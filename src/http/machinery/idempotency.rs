@@ -60,7 +60,8 @@ impl<'a> ApiExtractor<'a> for IdempotencyKey {
 }
 
 impl AuthenticatedRequest {
-    /// Returns the [`WriteContext`] of a write whose author is the caller of this request. `W` is the type of `data` in the response.
+    /// Returns the [`WriteContext`] of a write whose author is the caller of this request. `V` is the result type of the service, and `W`
+    /// the type of `data` in the response.
     pub fn by<'a, V, W, T, const E: bool>(
         &'a self,
         operation: &'static str,

@@ -115,7 +115,8 @@ pub struct LongPoll<'a> {
 
 impl LongPoll<'_> {
     /// Waits until the query is to be repeated. To be called after a query that returned no records. Returns `false` if no further query is
-    /// to be made, because the waiting time is over or the server stops.
+    /// to be made, because the waiting time is over or the server stops. Returns an error if the caller has reached the limit on waiting
+    /// requests.
     pub async fn look_again(&mut self) -> Result<bool, ApiError> {
         if Instant::now() >= self.end || *self.stopping.borrow() {
             return Ok(false);

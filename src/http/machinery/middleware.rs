@@ -192,13 +192,13 @@ async fn packed(bytes: Bytes) -> Option<Bytes> {
 }
 
 impl Middleware {
-    /// Returns a short response unchanged. A long response ([`Long`]) is compressed if the client accepts gzip, and its bytes count as
-    /// unsent from here on (`unsent_responses`). If they exceed a limit and the request only reads, the long response is dropped and an
-    /// error response is returned.
+    /// Returns a short response unchanged. A long response (of more than 64 KiB, marked with [`Long`]) is compressed if the client accepts
+    /// gzip, and its bytes count as unsent from here on (`unsent_responses`). If they exceed a limit and the request only reads, the long
+    /// response is dropped and an error response is returned.
     async fn counted(&self, context: &Context, path: &str, gzip: bool, mut response: Response) -> Response {
         let (Some(recipient), Some(Long)) = (context.recipient(), response.data()) else {
-            // A short response is recorded with the length 0, since only long responses matter to `fair_share`. An error response is not
-            // recorded, since it says nothing about the length of successful responses.
+            // A short response is recorded with the length 0, since `fair_share` only distinguishes responses below and above 1 MiB. An
+            // error response is not recorded, since it says nothing about the length of successful responses.
             if response.status().is_success() {
                 context.answered(0);
             }

@@ -1,8 +1,8 @@
 //! Infrastructure that all HTTP operations share: routing and middleware, authentication, bodies and parameters, pagination, responses and
 //! errors, and the limits of connections and memory.
 //!
-//! Called by the other modules of `http`, and by `app`. It contains no operations. It names a kind of record only in parameters and errors
-//! that belong to that kind.
+//! Called by the other modules of `http`, and by `revision`, `app`, `cli` and `assistant_tools`. It contains no operations. It names a kind
+//! of record only in parameters and errors that belong to that kind.
 
 pub mod auth;
 pub mod body;

@@ -182,7 +182,7 @@ impl<S> Reply<S> {
     }
 }
 
-/// Marks a response whose bytes `unsent_responses` counts until they are sent.
+/// Marks a response that is longer than [`SLICE`], and whose bytes `unsent_responses` therefore counts until they are sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Long;
 

@@ -4,7 +4,7 @@ use poem_openapi::{Object, OpenApi};
 use serde::Serialize;
 
 use crate::{
-    domain::team as domain,
+    domain::users_teams_labels as domain,
     http::machinery::{
         auth::{Authorised, LabelsRead},
         error::{Failure, Listing},

@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::{
     domain::{
         ids::UserId,
-        team::{Member, TeamView},
+        users_teams_labels::{Member, TeamView},
     },
     http::{
         machinery::{

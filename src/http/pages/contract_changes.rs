@@ -43,7 +43,7 @@ pub fn events_page() -> Download {
 
 /// Returns the script at [`SCRIPT`].
 pub fn script() -> Download {
-    Download::text("text/javascript; charset=utf-8", || include_str!("changes.js").to_owned())
+    Download::text("text/javascript; charset=utf-8", || include_str!("contract_changes.js").to_owned())
 }
 
 /// Renders the page of a comparison. Operations that this build serves are linked to their documentation.

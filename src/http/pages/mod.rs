@@ -7,6 +7,6 @@ pub mod home;
 pub mod layout;
 pub mod markdown;
 pub mod reference;
-mod schema;
+mod schema_html;
 pub mod settings_page;
 pub mod static_content;

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{
     layout::{self, DocumentationPage},
     markdown::rendered,
-    schema::{limits, members, type_of},
+    schema_html::{limits, members, type_of},
     static_content::Download,
 };
 use crate::http::machinery::routing::SETTINGS_PREFIX;

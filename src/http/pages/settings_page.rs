@@ -22,11 +22,11 @@ const TABS: [File; 9] = files![
     "tabs/webhooks.js",
     "tabs/deliveries.js",
     "tabs/drafts.js",
-    "tabs/undelivered.js",
+    "tabs/undelivered_messages.js",
     "tabs/accounts.js",
     "tabs/team.js",
     "tabs/sessions.js",
-    "tabs/changes.js"
+    "tabs/audit_log.js"
 ];
 
 /// The scripts that the tabs share, the texts in each language, the library that reads the texts (Project Fluent), and the style sheet.

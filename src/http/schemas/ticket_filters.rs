@@ -23,7 +23,7 @@ const MAX_FIELDS: usize = 10;
 /// Filters of the ticket list. An empty object lists open tickets that are neither spam nor snoozed. A member that is
 /// `null` or an empty array does not filter.
 //
-// `document::canonical` replaces the placeholders in braces, `{or all}` and `{alone}`, by the texts for the revision (A or B) for which
+// `document::canonical_form` replaces the placeholders in braces, `{or all}` and `{alone}`, by the texts for the revision (A or B) for which
 // the program is compiled.
 #[derive(Debug, Object, Deserialize)]
 #[oai(rename_all = "camelCase", deny_unknown_fields, nullable_all)]
@@ -196,8 +196,8 @@ enum OpenedAtOperator {
 }
 
 /// Parses a whole number, `5` or `5.0`; the module `json_shape` has already refused fractions. A number beyond the range of `i64` becomes
-/// the largest or the smallest `i64`. No waiting time reaches the largest one; the smallest one is refused later, as is every negative
-/// number.
+/// the largest or the smallest `i64`. No ticket has waited for the largest `i64` of minutes. The smallest `i64` is refused later, as is
+/// every negative number.
 fn whole_number<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
     let number = f64::deserialize(deserializer)?;
     Ok(number as i64)

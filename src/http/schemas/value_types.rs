@@ -19,7 +19,7 @@ use crate::domain::{
     time::{Bound, Timestamp},
 };
 
-/// The `format` that marks the schema of an open enumeration (its set of values may grow), until `document::canonical` rewrites the schema
+/// The `format` that marks the schema of an open enumeration (its set of values may grow), until `document::canonical_form` rewrites the schema
 /// with `x-extensible-enum`.
 pub const OPEN_ENUM: &str = "x-open-enum";
 
@@ -355,8 +355,8 @@ pub struct Amount(pub Box<RawValue>);
 /// The maximum number of characters in the e-mail address of a new contact (contract, section 8).
 pub const MAX_EMAIL_CHARS: usize = 100;
 
-/// An e-mail address, of at most [`MAX_EMAIL_CHARS`] according to the OpenAPI document. This type accepts any text: the code that reads a
-/// request body checks the address, since the error message names the path in the body.
+/// An e-mail address, of at most [`MAX_EMAIL_CHARS`] characters according to the OpenAPI document. This type accepts any text: the code
+/// that reads a request body checks the address, since the error message names the path in the body.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct EmailText(pub String);
 

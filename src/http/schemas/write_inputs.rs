@@ -1,5 +1,6 @@
-//! Write inputs: those bodies of write requests that are the same in both revisions of the contract. This file checks shape and limits; the
-//! service checks the inputs against the store's definitions and the states of records.
+//! Write inputs: those bodies of write requests that are the same in both revisions of the contract, and [`TicketAssignment`], which only
+//! revision B uses. This file checks shape and limits; the service checks the inputs against the store's definitions and the states of
+//! records.
 
 use poem_openapi::Object;
 use serde::Deserialize;

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     domain::{
-        settings::{AuditLogEntry, Subject},
+        settings_access::{AuditLogEntry, Subject},
         time::Timestamp,
     },
     http::{

@@ -23,7 +23,7 @@ use crate::{
     domain::{
         grants::Grant,
         ids::StoreId,
-        settings::{CredentialKind, Editor, Manager, Via},
+        settings_access::{CredentialKind, Editor, Manager, Via},
     },
     http::machinery::{
         context::{Context, Recipient, is_own_origin},

@@ -8,7 +8,7 @@ use super::{
     grants,
 };
 use crate::{
-    domain::{bridges, ids::AccountId, settings::FormerSecrets, time::Timestamp, webhooks::SigningSecret},
+    domain::{bridges, ids::AccountId, settings_access::FormerSecrets, time::Timestamp, webhooks::SigningSecret},
     http::machinery::{
         body::Body,
         error::{ApiError, Failure, SettingsCatalog, SettingsEdit, SettingsLookup},

@@ -12,7 +12,7 @@ use crate::{
     domain::{
         ids::CredentialId,
         keys::SecretHash,
-        settings::{CredentialKind, ListedCredential},
+        settings_access::{CredentialKind, ListedCredential},
         time::Timestamp,
     },
     http::{

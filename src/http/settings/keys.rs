@@ -12,7 +12,7 @@ use crate::{
         ids::KeyId,
         keys::{ApiKey, Secret},
         scopes::{Scope, ScopeSet},
-        settings::FormerSecrets,
+        settings_access::FormerSecrets,
         time::Timestamp,
     },
     http::{

@@ -2,7 +2,7 @@
 //! path prefix and a separate OpenAPI document (our decisions, sections 1, 6 and 7). There is one file for each kind of record, as in
 //! `operations`. Bodies, parameters, envelope and errors come from `machinery`.
 //!
-//! Called by `app`; calls `service`. Guarantees:
+//! Called by `app`, and by `cli` for the OpenAPI document and for the types that commands print; calls `service`. Guarantees:
 //! - The settings API is the same in both revisions: its schema permits any object as `data` of an event, and `requestReceivedAt` is always
 //!   a date-time.
 //! - Every operation authenticates its caller, except those that open a session and send links by e-mail. Users who are neither owner nor
@@ -17,8 +17,8 @@
 //! 2. A new group of operations (a new struct with an `#[OpenApi]` block) is registered in [`settings_operations`], in
 //!    `openapi_document.rs`; a new tag goes to `openapi_tags.rs`.
 //! 3. A new grant is added to `domain::grants::Grant`, and to `required_grants!` in `grants.rs`.
-//! 4. Add an example request to `requests.json`, and to `refused_requests.json` a request for each error status that needs its own example.
-//!    Record the responses (`answers.json`, `errors.json`): `cargo test --lib record_the_examples -- --ignored`.
+//! 4. Add an example request to `example_requests.json`, and to `refused_requests.json` a request for each error status that needs its own example.
+//!    Record the responses (`example_responses.json`, `example_errors.json`): `cargo test --lib record_the_examples -- --ignored`.
 //! 5. Add the operation to the table `OPERATIONS` in `tests/api/settings/grants.rs`, under its grant.
 //! 6. Write the committed documents: `counterpart openapi --settings --output openapi/settings.json` and `counterpart openapi --settings
 //!    --format routes --output openapi/settings.routes`.
@@ -35,14 +35,14 @@ mod events;
 mod feeds;
 mod grants;
 mod inbound_caller;
-mod inbox;
 mod keys;
 mod openapi_document;
 mod openapi_tags;
 mod params;
 mod seats_and_access;
 mod session;
-mod undelivered;
+mod ticket_states_and_inbound;
+mod undelivered_messages;
 mod webhooks;
 
 pub use bridges::BridgeView;

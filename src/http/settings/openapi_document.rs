@@ -9,7 +9,7 @@ use crate::{
     domain::revision_rules::ReceivedAt,
     http::{
         document::{
-            canonical::{canonical, sorted},
+            canonical_form::{canonical, sorted},
             components::{operations_mut, share},
             examples::{ExampleFiles, Examples},
             introduction::UNENVELOPED,
@@ -31,8 +31,8 @@ pub fn settings_operations() -> impl OpenApi {
         super::events::EventOperations,
         super::change_feed::ChangeOperations,
         super::drafts::DraftOperations,
-        super::undelivered::UndeliveredOperations,
-        super::inbox::InboxOperations,
+        super::undelivered_messages::UndeliveredOperations,
+        super::ticket_states_and_inbound::InboxOperations,
         super::seats_and_access::TeamOperations,
         super::bridges::BridgeOperations,
         super::audit::AuditOperations,
@@ -91,10 +91,10 @@ fn required_grant(operation: &mut Value) {
 /// Returns the examples of the document, which are the same in both revisions.
 pub fn examples() -> Examples {
     let files = ExampleFiles {
-        requests: &[include_str!("requests.json")],
+        requests: &[include_str!("example_requests.json")],
         refusals: &[include_str!("refused_requests.json")],
-        answers: include_str!("answers.json"),
-        errors: include_str!("errors.json"),
+        answers: include_str!("example_responses.json"),
+        errors: include_str!("example_errors.json"),
     };
     Examples::read(files, ReceivedAt::Timestamp)
 }

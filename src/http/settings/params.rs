@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use crate::{
-    domain::{ids::MAX_ID_CHARS, settings::Subject},
+    domain::{ids::MAX_ID_CHARS, settings_access::Subject},
     http::{
         machinery::{
             long_poll::MAX_WAIT,

@@ -8,7 +8,7 @@ use super::{auth::GrantedRequest, grants};
 use crate::{
     domain::{
         ids::{SeatId, UserId},
-        team::{RoleKind, UserView},
+        users_teams_labels::{RoleKind, UserView},
     },
     http::{
         machinery::{
@@ -19,7 +19,7 @@ use crate::{
         },
         schemas::value_types::{AddressText, EnumValue, UserIdText, ValueSet},
     },
-    service::settings::{AccountAccess, RemovedAccess},
+    service::settings_access::{AccountAccess, RemovedAccess},
 };
 
 /// A seat: of a teammate, or of a person who was invited and has not joined yet.

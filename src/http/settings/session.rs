@@ -26,7 +26,7 @@ use crate::{
     domain::{
         contacts::is_email,
         grants::Grant,
-        settings::{CredentialKind, Manager},
+        settings_access::{CredentialKind, Manager},
         time::Timestamp,
     },
     http::{

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     domain::{
         ids::WebhookId,
-        settings::FormerSecrets,
+        settings_access::FormerSecrets,
         time::Timestamp,
         webhooks::{KINDS, SigningSecret, Webhook},
     },

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::{
-    domain::sends::Send,
+    domain::send_requests::Send,
     http::{
         machinery::{body::Body, error::ApiError},
         schemas::write_inputs::bounded,

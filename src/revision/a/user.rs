@@ -4,7 +4,7 @@ use poem_openapi::Object;
 use serde::Serialize;
 
 use crate::{
-    domain::team::UserView,
+    domain::users_teams_labels::UserView,
     http::schemas::{related_objects::RelatedRole, value_types::UserIdText},
     revision::RULES,
 };

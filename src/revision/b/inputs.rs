@@ -4,7 +4,7 @@ use poem_openapi::Object;
 use serde::Deserialize;
 
 use crate::{
-    domain::sends::Send,
+    domain::send_requests::Send,
     http::{machinery::error::ApiError, schemas::write_inputs::bounded},
     service::conversation_writes::LabelUpdate,
 };

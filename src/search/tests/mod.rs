@@ -19,7 +19,7 @@ use crate::{
         paging::{PageRequest, Position, Rank},
         search::{Searchable, SearchableKind},
     },
-    store::change_log::log::LogPosition,
+    store::change_log::reader::LogPosition,
 };
 
 pub(super) fn message(store: &str, id: &str, at: i64, text: &str) -> Searchable {

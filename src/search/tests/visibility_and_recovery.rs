@@ -20,7 +20,7 @@ use crate::{
     },
     store::{
         Db,
-        change_log::log::LogPosition,
+        change_log::reader::LogPosition,
         fixture::{Fixture, sent},
         transaction::write::Changed,
     },

@@ -5,7 +5,7 @@ use serde_json::{Value, value::RawValue};
 
 use super::{
     Definitions, ImportError, LineHeader,
-    channel::{SENDERS, Sender, ShownPayload, no_null, payload},
+    message_payload::{SENDERS, Sender, ShownPayload, no_null, payload},
 };
 use crate::domain::{
     contacts::{is_e164, is_email},
@@ -17,7 +17,7 @@ use crate::domain::{
     },
     ordered_object::{Entries, Object},
     store::{ACCOUNT_STATUSES, CHANNELS, PARAMETER_FORMATS, TEMPLATE_CATEGORIES, TEMPLATE_STATUSES},
-    team::RoleKind,
+    users_teams_labels::RoleKind,
 };
 
 /// A validation error: the path in the record, and the reason.
@@ -41,7 +41,8 @@ impl InvalidProperty {
 pub trait Check {
     fn id(&self) -> &str;
 
-    /// Applies the rules of `domain::later_rules` to a new record. Records that were stored before these rules existed may break them.
+    /// Applies the rules of `domain::grandfathered_records` to a new record. Records that were stored before these rules existed may break
+    /// the rules.
     fn follow_later_rules(&mut self) -> Result<(), RuleViolation> {
         Ok(())
     }
@@ -169,7 +170,7 @@ impl Check for ContactField {
     }
 
     fn check(&mut self, _: &Definitions) -> Result<(), InvalidProperty> {
-        super::definitions::check_contact_field(self)
+        super::field_definitions::check_contact_field(self)
     }
 }
 
@@ -179,7 +180,7 @@ impl Check for TicketField {
     }
 
     fn check(&mut self, _: &Definitions) -> Result<(), InvalidProperty> {
-        super::definitions::check_ticket_field(self)
+        super::field_definitions::check_ticket_field(self)
     }
 }
 

@@ -27,11 +27,15 @@ const BATCH_BYTES: usize = 4 * 1024 * 1024;
 
 /// A step that the reader sends to the task that writes to the database.
 pub enum ImportStep {
+    /// Adds the conversations with these ids to those whose rows [`Self::Hold`] locks.
     Reach(Vec<String>),
+    /// Adds the conversations to which the stored records with these ids belong to those whose rows [`Self::Hold`] locks.
     ReachFormer(RecordKind, Vec<String>),
     /// Locks the rows that the import changes. Contains the kinds of records in the import.
     Hold(HashSet<RecordKind>),
+    /// Makes the stored records with these ids release their unique values, before the records are replaced.
     Park(RecordKind, Vec<String>),
+    /// Writes the records of a batch.
     Put(Box<Batch>),
 }
 

@@ -5,9 +5,9 @@
 //!
 //! Whether a reader of the log has missed deleted entries does not depend on a clock: the transaction that deletes entries also stores up
 //! to which point it has deleted them (`forgotten_changes`). On SQLite the point is a log position, on PostgreSQL a transaction id. On
-//! PostgreSQL an entry is deleted only if its transaction is older than every transaction that still runs; every snapshot that a reader
-//! takes later then includes the transaction. So a transaction that never ends, such as a forgotten prepared transaction, prevents
-//! deletions, as it prevents VACUUM from removing rows.
+//! PostgreSQL an entry is deleted only if the transaction that wrote it is older than every transaction that still runs. Then every
+//! snapshot that a reader takes later shows the change of the deleted entry. So a transaction that never ends, such as a forgotten prepared
+//! transaction, prevents deletions, as it prevents VACUUM from removing rows.
 
 use std::time::Duration;
 
@@ -110,7 +110,7 @@ impl Db {
 
     /// Gives new transaction ids to entries of the change log whose transaction ids this database server has not assigned yet. Such ids are
     /// found after the dump of another database server was restored. With these ids, readers of the log would read the entries again and
-    /// again, and a standby would never count as up to date.
+    /// again, and a standby would never count as up to date. Also resets such ids in `forgotten_changes` and `change_feeds` to 0.
     pub async fn assign_local_transaction_ids(&self) -> Result<()> {
         if self.backend() == DbBackend::Sqlite {
             return Ok(());
@@ -141,7 +141,7 @@ mod tests {
             fixture::MovableClock,
             ids::{ContactId, StoreId},
         },
-        store::{change_log::log::LogPosition, fixture::Fixture, transaction::write::Changed},
+        store::{change_log::reader::LogPosition, fixture::Fixture, transaction::write::Changed},
     };
 
     impl Fixture {

@@ -1,4 +1,4 @@
-//! Secrets with which messages to bridges are signed.
+//! Signing secrets of bridges: the server signs messages to a bridge with them, and a bridge signs its requests to the server with them.
 
 use sea_orm::entity::prelude::*;
 

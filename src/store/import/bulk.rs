@@ -45,7 +45,7 @@ pub(super) fn rows(backend: DbBackend, rows: Vec<Vec<Value>>) -> Bulk {
     Bulk { sql: format!("SELECT {}", selected.join(", ")), runs: vec![columns.into_iter().map(Array::end).collect()] }
 }
 
-/// Returns [`row_decoding`] as a table `v` with the columns `column1`, `column2`, ….
+/// Returns the query of [`rows`] as a table `v` with the columns `column1`, `column2`, ….
 pub(super) fn table(backend: DbBackend, rows: Vec<Vec<Value>>) -> Bulk {
     let Bulk { sql, runs } = self::rows(backend, rows);
     Bulk { sql: format!("({sql}) AS v"), runs }

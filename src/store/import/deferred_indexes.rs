@@ -61,6 +61,7 @@ impl Import {
     }
 
     /// Builds the indexes by which SQLite finds earlier records that refer to records of this batch, if there may be such earlier records.
+    /// Then adds the kinds of the batch's records to `Import::came`, for the next batches.
     pub(super) async fn build_referencing_indexes(&mut self, batch: &Batch) -> Result<()> {
         let before = |kinds: &[RecordKind]| kinds.iter().any(|kind| self.came.contains(kind) || self.held(*kind));
         let contacts = !batch.contacts.is_empty() && before(&[RecordKind::Conversation]);

@@ -17,7 +17,6 @@ use crate::{
             bulk::{self, Bulk},
             check::{at_id, texts},
             deferred_indexes::READ,
-            text,
         },
         row_decoding::Cells,
     },
@@ -122,7 +121,8 @@ impl Import {
     }
 
     /// Advances the sequence of ticket numbers to the highest imported number, then numbers the imported tickets that have no number:
-    /// tickets that had a number before the import keep it, the other tickets follow the sequence in the order of lines.
+    /// tickets that had a number before the import keep it, the other tickets follow the sequence in the order of lines. It is a fault if
+    /// the file gives the former number of such a ticket to another ticket.
     async fn number_tickets(&self) -> Result<ImportResult> {
         let store = || Value::from(self.store.as_str());
         let former = "SELECT i.id, i.former, t.id FROM import_tickets i JOIN tickets own ON own.store_id = ? AND own.id = i.id \
@@ -150,18 +150,22 @@ impl Import {
         self.run("CREATE INDEX import_tickets_by_line ON import_tickets (line)", []).await?;
         let mut line = 0;
         loop {
-            let sql = "SELECT i.line, i.id FROM import_tickets i CROSS JOIN tickets t WHERE i.line > ? AND t.store_id = ? AND t.id = i.id \
-                       AND t.ticket_number = ? || i.id ORDER BY i.line LIMIT 5000";
-            let bare =
-                self.rows(sql, [line.into(), store(), PLACEHOLDER_PREFIX.into()], |cells| Ok((cells.take::<i64>()?, text(cells)?))).await?;
-            let Some((last, _)) = bare.last() else { break };
+            // The lines are limited before the join: otherwise PostgreSQL joins and sorts all of them for each batch.
+            let sql = "SELECT i.line, t.id FROM (SELECT line, id FROM import_tickets WHERE line > ? ORDER BY line LIMIT 5000) i \
+                       LEFT JOIN tickets t ON t.store_id = ? AND t.id = i.id AND t.ticket_number = ? || i.id ORDER BY i.line";
+            let lines: Vec<(i64, Option<String>)> =
+                self.rows(sql, [line.into(), store(), PLACEHOLDER_PREFIX.into()], |cells| Ok((cells.take()?, cells.take()?))).await?;
+            let Some((last, _)) = lines.last() else { break };
             line = *last;
-            let numbered = bare.into_iter().map(|(_, id)| {
+            let numbered = lines.into_iter().filter_map(|(_, bare)| bare).map(|id| {
                 next += 1;
                 vec![next.to_string().into(), id.into()]
             });
-            let Bulk { sql, runs } = bulk::update(self.backend, "tickets", &["ticket_number"], numbered.collect());
-            self.way.run(&sql, &[], runs, &[store()]).await?;
+            let numbered: Vec<_> = numbered.collect();
+            if !numbered.is_empty() {
+                let Bulk { sql, runs } = bulk::update(self.backend, "tickets", &["ticket_number"], numbered);
+                self.way.run(&sql, &[], runs, &[store()]).await?;
+            }
         }
         self.advance(next).await?;
         Ok(Ok(()))
@@ -175,7 +179,8 @@ impl Import {
         Ok(stands.unwrap_or(value))
     }
 
-    /// Sets the account of messages to that of their conversation, if the import may have made the accounts differ (`realign`).
+    /// Sets the account of messages to that of their conversation, if the import may have made the accounts differ (`realign`). It is a
+    /// fault if two messages of one account would then have the same external id.
     async fn realign_messages(&self) -> Result<ImportResult> {
         if !self.realign {
             return Ok(Ok(()));
@@ -296,7 +301,7 @@ mod tests {
         assert!(import.finish().await.unwrap().is_ok());
         let sql = "SELECT id, sort_at, waiting_since FROM tickets WHERE store_id = ? ORDER BY id";
         let derived: Vec<(String, i64, Option<i64>)> =
-            import.rows(sql, [fixture.store.as_str().into()], |cells| Ok((text(cells)?, cells.take()?, cells.take()?))).await.unwrap();
+            import.rows(sql, [fixture.store.as_str().into()], |cells| Ok((cells.take()?, cells.take()?, cells.take()?))).await.unwrap();
         import.commit().await.unwrap();
         let at = |text: &str| text.parse::<Timestamp>().unwrap().millis();
         let (opened, sent) = (at("2026-01-01T00:00:00Z"), at("2026-01-01T12:00:00Z"));

@@ -29,8 +29,8 @@ const STATEMENTS: usize = 64;
 /// large file reads again and again.
 const PAGES: &str = "PRAGMA cache_size = -65536; PRAGMA temp.cache_size = -8192";
 
-/// The PRAGMA that sets the size of the page cache while an index is built. The cache is smaller, since the sorter of the index may take as
-/// much memory again.
+/// The PRAGMA that sets the size of the page cache before an index is built, and for the rest of the import. The cache is smaller, since
+/// the sorter of the index may take as much memory again.
 pub(super) const SORTING: &str = "PRAGMA cache_size = -32768";
 
 pub(super) enum ImportConnection {
@@ -45,8 +45,8 @@ impl ImportConnection {
             Writes::Sqlite(writer) => Self::sqlite(writer).await,
             Writes::Postgres(kept) => {
                 let begun = kept.begin().await?;
-                // The pooled connections keep one generic plan for each statement. An import uses the default mode instead: a plan that was
-                // made while a table had few rows would be kept while the import fills the table.
+                // The pooled connections for writes keep one generic plan for each statement. An import uses the default mode instead: a
+                // plan that was made while a table had few rows would be kept while the import fills the table.
                 begun.run(&Sql::fixed("SET LOCAL plan_cache_mode = auto")).await?;
                 Ok(Self::Postgres(begun))
             }

@@ -20,7 +20,7 @@ use crate::{
             accounts, comments, contact_fields, contacts, conversations, labels, messages, roles, teams, templates, ticket_field_values,
             ticket_fields, tickets, users,
         },
-        tickets::bloom_signature::{BloomBits, FieldBloomBits},
+        tickets::bloom_filters::{BloomBits, FieldBloomBits},
     },
 };
 

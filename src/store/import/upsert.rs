@@ -11,7 +11,7 @@ use crate::{
     },
     store::{
         Result,
-        change_log::log::{BETWEEN_IDS, RETITLED},
+        change_log::reader::{BETWEEN_IDS, RETITLED},
         entity::{
             account_users, accounts, comments, contact_fields, contacts, conversation_labels, conversations, labels, messages, roles,
             team_members, teams, templates, ticket_field_values, ticket_fields, tickets, users,
@@ -315,9 +315,10 @@ impl Import {
         self.put_claimed::<messages::Entity>(RecordKind::Message, messages, [deliveries]).await
     }
 
-    /// Sets when PostgreSQL checks the foreign key from messages to conversations. It is checked immediately as long as all messages so far
-    /// came after their conversations. As soon as a batch contains a message that comes before its conversation (`known` is false), it is
-    /// checked at the commit. A check at the commit takes longer, since it searches among row versions that later statements have replaced.
+    /// Sets when PostgreSQL checks the foreign key from messages to conversations. PostgreSQL checks the key immediately as long as all
+    /// messages so far came after their conversations. From the first batch on that contains a message before its conversation (`known` is
+    /// false), PostgreSQL checks the key at the commit. A check at the commit takes longer, since it searches among row versions that later
+    /// statements have replaced.
     async fn test_conversations(&mut self, known: bool) -> Result<()> {
         let first = self.message_batches == 1;
         let mode = match (self.after_conversation, known) {

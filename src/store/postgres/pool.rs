@@ -29,7 +29,7 @@ use crate::store::{
     mutex::lock,
     postgres::{
         connection::{Connection, NOTHING, RowLength, RowSink},
-        pooler,
+        pooler_detection,
         server::Server,
     },
     sql::Sql,
@@ -97,7 +97,7 @@ impl ConnectionPool {
         self.0.server.connections()
     }
 
-    /// Returns when a transaction on a connection of this pool last failed.
+    /// Returns the record of when a transaction of this pool last failed because the database could not do its work ([`LastFailure`]).
     pub fn last_failure(&self) -> &LastFailure {
         &self.0.last_failure
     }
@@ -198,8 +198,9 @@ impl ConnectionPool {
     }
 }
 
-/// Tests that a server accepts connections, and that its database has the encoding UTF8, which can store every text. Waits up to `patience`
-/// for a server that is starting. Finds out whether a connection pooler is in front of the server, and sets that in `server`.
+/// Tests that a server accepts connections, and that its database has the encoding UTF8, which can store every text. Waits for a server
+/// that is starting: for [`SAID`], and then for up to `patience`. Finds out whether a connection pooler is in front of the server, and sets
+/// that in `server`.
 pub(in crate::store) async fn reach(server: &Server, patience: Duration) -> Result<()> {
     let mut connecting = pin!(server.connect_with_retry(RowLength::Short));
     let reached = match timeout(SAID, &mut connecting).await {
@@ -214,7 +215,7 @@ pub(in crate::store) async fn reach(server: &Server, patience: Duration) -> Resu
     };
     match reached {
         Ok(connection) => {
-            let found = async { Ok::<_, Error>((encoding(&connection).await?, pooler::is_pooled(&connection).await?)) }.await;
+            let found = async { Ok::<_, Error>((encoding(&connection).await?, pooler_detection::is_pooled(&connection).await?)) }.await;
             connection.close().await;
             let (encoding, is_pooled) = found?;
             server.set_pooled(is_pooled);

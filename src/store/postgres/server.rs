@@ -54,7 +54,8 @@ pub(in crate::store) struct Server {
     mode: PgSslMode,
     /// The connection options as a URL. Its query parameters name the certificates.
     url: Url,
-    /// How often a prepared statement turned out not to fit the schema any more.
+    /// Incremented when a prepared statement no longer fits the schema. A connection that has seen a lower value then prepares its
+    /// statements anew.
     outdated: Arc<AtomicU64>,
     open: Arc<AtomicU64>,
     unreadable_certificate: Arc<AtomicBool>,
@@ -144,8 +145,9 @@ impl Server {
         }
     }
 
-    /// Opens a connection to the first host that accepts it. If no host does, returns the first error that a retry would not avoid (see
-    /// `may_soon_accept`). If there is none, returns the last host's error.
+    /// Opens a connection to the first host that accepts it. If no host does, the inner error is the first one that a retry would not avoid
+    /// (see `may_soon_accept`), or else the last one. The outer error: the certificate files cannot be used, or none of several hosts
+    /// answered in time.
     pub async fn connect(&self, rows: RowLength) -> Result<PostgresResult<Connection>> {
         let newest = self.newest.load(Ordering::Relaxed);
         if !self.has_several_hosts() {
@@ -192,8 +194,8 @@ fn host_and_port(config: &Config) -> String {
     }
 }
 
-/// Returns connection options as a URL, since some options can be read only from the URL. The URL has another host and user: some spellings
-/// of them cannot be part of a URL.
+/// Returns connection options as a URL, since some options can be read only from the URL. The URL has placeholders for the host and the
+/// user, since some spellings of these cannot be part of a URL.
 fn as_url(options: &PgConnectOptions) -> Url {
     options.clone().host("host").username("user").to_url_lossy()
 }

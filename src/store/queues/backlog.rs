@@ -1,4 +1,4 @@
-//! Backlogs of the outboxes of all stores, and the size of the database: for metrics.
+//! Backlogs of the outboxes of all stores, the numbers of disabled and of failing webhooks, and the size of the database: for metrics.
 
 use crate::{
     domain::{
@@ -12,8 +12,8 @@ const WEBHOOKS: &str = "SELECT COALESCE(SUM(CASE WHEN enabled = FALSE AND disabl
      COALESCE(SUM(CASE WHEN enabled = TRUE AND failing_since IS NOT NULL THEN 1 ELSE 0 END), 0) FROM webhooks";
 
 impl Db {
-    /// Reads the backlogs. The statements for this are left out of the metric that counts statements: otherwise each scrape of the metrics
-    /// would change that count.
+    /// Reads the backlogs. The metric that counts statements leaves out the statements of this function: otherwise each scrape of the
+    /// metrics would change that count.
     pub async fn backlogs(&self) -> Result<Backlogs> {
         self.uncounted().read_backlogs().await
     }

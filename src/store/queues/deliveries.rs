@@ -61,8 +61,9 @@ impl From<attempts::Model> for LoggedAttempt {
 }
 
 impl Write {
-    /// Deletes at most `limit` logged attempts of a subscription, and at most `limit` deliveries that have no further attempt. Returns the
-    /// number of deleted rows.
+    /// Deletes at most `limit` logged attempts of a subscription, whatever their age, and at most `limit` of its deliveries that have no
+    /// further attempt. Returns the number of deleted rows. A subscription is deleted after this function has been called until it deletes
+    /// no more rows.
     pub async fn prune_attempts(&self, id: &WebhookId, limit: u64) -> Result<u64> {
         let settled = deliveries::Entity::find()
             .select_only()
@@ -101,9 +102,9 @@ impl Write {
         .await
     }
 
-    /// Queues the recorded events (not the test events) of a replay, which is a request to deliver events again, as if no attempt had been
-    /// made: the events that match the subscription and the replay and whose sequence numbers are in `range` (the end is exclusive). Skips
-    /// an event with an attempt in progress. Returns the number of queued events.
+    /// Queues the recorded events (not the test events) of a replay, which is a request to deliver events again: the events that match the
+    /// subscription and the replay and whose sequence numbers are in `range` (the end is exclusive). Each event is queued as if no attempt
+    /// had been made. Skips an event with an attempt in progress. Returns the number of queued events.
     pub async fn queue_replay(&self, webhook: &WebhookId, replay: &Replay, range: (i64, i64)) -> Result<u64> {
         let now = self.now().millis();
         let mut sql = self.sql("INSERT INTO deliveries (store_id, webhook_id, event_id, kind, sequence, attempts, due_at) ");

@@ -4,4 +4,4 @@ pub mod backlog;
 pub mod concurrency;
 pub mod deliveries;
 pub mod outbound;
-pub mod undelivered;
+pub mod undelivered_messages;

@@ -8,7 +8,7 @@ use sea_orm::{
 use crate::{
     domain::{
         ids::{StoreId, UserId},
-        settings::{AuditLogEntry, Editor, Entry, Subject},
+        settings_access::{AuditLogEntry, Editor, Entry, Subject},
         time::Timestamp,
     },
     store::{Db, Result, entity::audit, transaction::write::Write},
@@ -37,7 +37,8 @@ impl Write {
 }
 
 impl Db {
-    /// Returns at most `limit` changes before a position in the audit log, the newest first.
+    /// Returns at most `limit` entries of the audit log, the newest first: the entries before the position `before`, or the newest entries
+    /// if there is no `before`. With a `subject`, returns only the entries of subjects of this kind.
     pub async fn audited(&self, store: &StoreId, subject: Option<Subject>, before: Option<i64>, limit: i64) -> Result<Vec<AuditLogEntry>> {
         let rows = self.find_all(
             audit::Entity::find()

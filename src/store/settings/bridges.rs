@@ -103,8 +103,8 @@ impl Db {
 }
 
 impl Db {
-    /// Returns the secrets with which messages to the bridge of an account are signed at the time `now`; no secrets if the account has no
-    /// bridge. `Err`: why no secret can be decrypted.
+    /// Returns the signing secrets of the bridge of an account that are valid at the time `now`, to verify a request that the bridge
+    /// signed; no secrets if the account has no bridge. `Err`: why no secret can be decrypted.
     pub async fn bridge_secrets(
         &self,
         store: &StoreId,

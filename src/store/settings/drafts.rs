@@ -11,7 +11,7 @@ use crate::{
     domain::{
         drafts::{Draft, DraftState},
         ids::{ConversationId, DraftId, MessageId, StoreId, UserId},
-        sends::Send,
+        send_requests::Send,
         time::Timestamp,
     },
     store::{

@@ -145,7 +145,8 @@ impl Writer {
         Self { writer_state: Arc::new(Queue::new(writer_state)), last_failure, refused_copies: Arc::default() }
     }
 
-    /// Returns when a write last failed. Does not wait for the writer lock.
+    /// Returns the record of when a write last failed because the database could not do its work ([`LastFailure`]). Does not wait for the
+    /// writer lock.
     pub fn last_failure(&self) -> &LastFailure {
         &self.last_failure
     }
@@ -195,7 +196,7 @@ impl Writer {
         let mut before = 0;
         for look in 1.. {
             let mut writer_state = self.writer_state.clone().lock_owned().await;
-            // There is no group if `sole` or `close` took the writer lock first: both commit the group.
+            // There is no group if `sole` or `close` took the writer lock first and committed the group, or if a failed turn abandoned it.
             let Some(Group { waiting }) = &writer_state.group else { return };
             if waiting.len() == before || waiting.len() >= FULL_GROUP || look == MAX_GROUP_CHECKS {
                 return self.commit_group(&mut writer_state);
@@ -209,7 +210,7 @@ impl Writer {
 
     /// Commits the group, if there is one, notifies every writer in it of the outcome, and starts a checkpoint if one is due. The calling
     /// thread itself waits for the disk: switching to a blocking thread and back would take a considerable part of the time of a group. For
-    /// this reason the runtime has one thread more (`cli::threads`).
+    /// this reason the runtime has one thread more (`cli::thread_pool`).
     fn commit_group(&self, writer_state: &mut WriterState) {
         if writer_state.group.is_some() {
             wake_another();

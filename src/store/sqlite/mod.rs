@@ -8,6 +8,6 @@ pub mod copy;
 pub mod file_identity;
 pub mod group_commit;
 pub mod library;
+pub mod per_thread_slots;
 pub mod reader_pool;
-pub mod reader_slots;
 pub mod stale_files;

@@ -27,7 +27,7 @@ use crate::store::{
     sqlite::{
         connection::{open as open_file, read},
         file_identity::FileIdentity,
-        reader_slots::{PerThread, ThreadSlot},
+        per_thread_slots::{PerThread, ThreadSlot},
     },
 };
 

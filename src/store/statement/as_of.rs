@@ -7,10 +7,10 @@
 //! missing.
 //!
 //! A page after a cursor merges two lists: rows that have not moved since the snapshot, and rows that have since left a sort position on
-//! this page. Triggers record both: in the column `placed_by` of a row, and in the table `former_places` (on PostgreSQL migration
-//! `m0020_former_places`, on SQLite `m0022_moves_on_sqlite`). The cost of a page grows with the number of moves since the snapshot. For
-//! each move only a narrow row of `former_places` is read: on PostgreSQL for moves in all lists of the store, on SQLite for moves in all
-//! lists of all stores, since an index would cost each move more than it saves.
+//! this page. Triggers write the data that distinguishes them: the column `placed_by` of a row, and the table `former_places` (on
+//! PostgreSQL migration `m0020_former_places`, on SQLite `m0022_moves_on_sqlite`). The cost of a page grows with the number of moves since
+//! the snapshot. For each move only a narrow row of `former_places` is read: on PostgreSQL for moves in all lists of the store, on SQLite
+//! for moves in all lists of all stores, since an index would cost each move more than it saves.
 
 use std::collections::BTreeSet;
 

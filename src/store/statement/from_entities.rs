@@ -203,8 +203,8 @@ pub(in crate::store) fn insert<A: ActiveModelTrait>(row: A, backend: DbBackend) 
     bound(&text, values)
 }
 
-/// Returns the statement that updates the row that has the primary key of `row`, in the other columns that are set in `row`. Its text is
-/// built once for each set of columns.
+/// Returns the statement that updates one row: the primary key in `row` selects it, and the other columns that are set in `row` get these
+/// values. Fails if the primary key is not set. The text of the statement is built once for each set of columns.
 pub(in crate::store) fn update<A: ActiveModelTrait>(row: A, backend: DbBackend) -> Result<Sql> {
     let keys: Vec<_> = <A::Entity as EntityTrait>::PrimaryKey::iter().map(PrimaryKeyToColumn::into_column).collect();
     let is_key = |column: &Column<A>| keys.iter().any(|key| key.as_str() == column.as_str());
@@ -284,7 +284,7 @@ impl Write {
         self.run_deferred(insert(row, self.backend())?)
     }
 
-    /// Updates the row that has the primary key of `row`, in the other columns that are set in `row`.
+    /// Updates one row: the primary key in `row` selects it, and the other columns that are set in `row` get these values.
     pub(in crate::store) async fn update(&self, row: impl ActiveModelTrait) -> Result<()> {
         self.run(update(row, self.backend())?).await?;
         Ok(())

@@ -1,8 +1,8 @@
 //! Look-ups of rows by their key, batched on PostgreSQL.
 //!
-//! On SQLite, which runs in this process, each look-up runs alone and immediately. If a batch fails because the database is unavailable or
-//! busy, all its requests fail with that error. If a batch fails for another reason, each of its requests repeats the look-up alone, and
-//! gets a result or an error of its own.
+//! On SQLite, which runs in this process, each look-up runs alone and immediately. If a batch fails because of the database as a whole
+//! (`Error::of_the_database`: busy, unavailable, failing or unusable), all its requests fail with that error. If a batch fails for another
+//! reason, each of its requests repeats the look-up alone, and gets a result or an error of its own.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -20,7 +20,7 @@ use crate::{
         row_decoding::Cells,
         sql::{SUBQUERY_FENCE, Sql, without_nul},
         statement::{
-            key_lookup_batch::{LookupTarget, RowsByKey},
+            key_lookup_types::{LookupTarget, RowsByKey},
             pages::PagedRow,
         },
     },
@@ -81,7 +81,7 @@ impl Db {
     {
         let failed = match self.gathered_rows(&sought, key).await {
             Some(Ok(rows)) => return rows.get(key).map(|row| decode(&mut Cells::postgres(row))).transpose(),
-            // If the database is unavailable or busy, no request repeats its look-up: the second look-up would take as long again.
+            // If the error is about the database as a whole, no request repeats its look-up: the second look-up would take as long again.
             Some(Err(error)) => error.of_the_database(),
             // No batch returned a result: SQLite has no batches, or the look-up of the batch panicked.
             None => None,

@@ -3,7 +3,7 @@
 pub mod as_of;
 pub mod from_entities;
 pub mod key_lookup;
-pub mod key_lookup_batch;
+pub mod key_lookup_types;
 pub mod pages;
 #[cfg(test)]
 mod query_cost;

@@ -117,8 +117,8 @@ pub(in crate::store) fn fenced_count_sql(table: &str, mut conditions: Sql) -> Sq
     count_sql(table, conditions)
 }
 
-/// Returns the statement of a page. It reads one row more than the page holds, to find out whether there is another page. `beside` are
-/// further columns of each row.
+/// Returns the statement of a page. It reads one row more than the page holds, to find out whether there is another page. `sql` contains
+/// the conditions of the list. `beside` are further columns of each row.
 pub(in crate::store) fn page_sql<T: PagedRow>(source: &PageSource<'_>, mut sql: Sql, page: &PageRequest, beside: Option<&str>) -> Sql {
     let PageSource { table, order } = source;
     let (columns, (at, id)) = (T::COLUMNS, order.unwrap_or((T::SORT, "id")));

@@ -15,7 +15,7 @@ use crate::{
     store::{
         Db,
         sql::{NO_INDEX_PREFIX, Param, Sql, text_value},
-        tickets::bloom_signature::{BloomBits, BloomPreFilter, RareNumberChoices},
+        tickets::bloom_filters::{BloomBits, BloomPreFilter, RareNumberChoices},
     },
 };
 
@@ -54,7 +54,7 @@ impl Db {
         }
     }
 
-    /// Adds the Bloom pre-filter, which skips the tickets whose Bloom filter bits show that they cannot match. PostgreSQL's planner has no
+    /// Adds the Bloom pre-filters, which skip the tickets whose Bloom filter bits show that they cannot match. PostgreSQL's planner has no
     /// statistics on these bits and must not estimate that few rows pass. For a condition `<expression> <> 0` it estimates that nearly all
     /// rows pass.
     pub(in crate::store) fn push_bloom_pre_filters(&self, sql: &mut Sql, sieves: &[BloomPreFilter]) {
@@ -252,8 +252,8 @@ fn mostly_passes(FieldTest { test, .. }: &FieldTest) -> bool {
 
 /// Returns the tests with their Bloom pre-filters, in the order in which a ticket's values are looked up. Tests that most tickets pass come
 /// last. Of the other tests, one whose pre-filter has more choices comes first: more tickets pass this pre-filter and then fail the test,
-/// above all if the bound of a range of numbers lies between two powers of two. (Most tickets that pass the pre-filter of a rare value fail
-/// the test as well. But they are so few that looking them up costs less than scanning the list.)
+/// above all if the bound of a range of numbers lies between two powers of two. (The test for a rare value, too, fails for most tickets
+/// that pass its pre-filter. It need not come first: these tickets are so few that looking them up costs less than scanning the list.)
 pub(in crate::store) fn order_field_tests(tests: &[FieldTest]) -> Vec<FieldTestPlan<'_>> {
     let sieved = |test| FieldTestPlan { test, sieves: BloomPreFilter::of(&test.field_id, &test.test).collect() };
     let mut tests: Vec<FieldTestPlan<'_>> = tests.iter().map(sieved).collect();

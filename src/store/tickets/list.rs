@@ -22,7 +22,7 @@ use crate::{
             pages::{PageSource, PagedRow, count_sql, fenced_count_sql},
         },
         tickets::{
-            bloom_signature::BloomPreFilter,
+            bloom_filters::BloomPreFilter,
             counters::push_ticket_total,
             driving_index::DrivingCondition,
             filter::{bloom_pre_filters, order_field_tests, push_conditions, push_list, single_label},

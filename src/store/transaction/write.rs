@@ -4,8 +4,8 @@
 //! change log commit with the change or not at all. If the transaction is dropped without [`Write::commit`], it is rolled back.
 //!
 //! On PostgreSQL a frequent write sends two pipelined batches: first BEGIN and the SELECTs that lock its rows, then all its changes and
-//! COMMIT. All writes lock rows in one order, which prevents deadlocks: existing conversations, then their tickets, then contacts, then the
-//! counter of tickets.
+//! COMMIT. All writes lock rows in one order, which prevents deadlocks: users, then accounts, then existing conversations, then their
+//! tickets, then contacts, then the counter of tickets.
 
 use std::sync::{
     Arc, Mutex,
@@ -26,8 +26,8 @@ use crate::{
     store::{
         Db, Result,
         change_log::{
-            message_texts::searchable,
             own_changes::{InsertedRecord, OwnChangeQueue, WriteChangeLog},
+            searchable_message::searchable,
         },
         db::{OnStatement, Writes},
         entity::idempotency_keys,
@@ -56,7 +56,7 @@ pub struct Write {
     epoch: u64,
     /// On PostgreSQL: statements that are held back until the next statement and sent in one batch with it.
     later: Mutex<Vec<Sql>>,
-    /// Whether a statement ran that may have changed rows.
+    /// Whether [`Write::run`] or [`Write::run_deferred`] was called, that is, whether rows may have changed.
     wrote: AtomicBool,
     own: Arc<OwnChangeQueue>,
     on_statement: Option<OnStatement>,
@@ -224,8 +224,8 @@ impl Write {
     }
 
     /// Reads a conversation and its open ticket, and locks both until the end of the transaction. The ticket is read after the conversation
-    /// is locked. Every write that opens or closes a ticket locks the conversation, so the open ticket stays the same until the end of the
-    /// transaction.
+    /// is locked. A write that opens a ticket locks the conversation, and a write that closes a ticket locks the ticket. So the open ticket
+    /// stays the same until the end of the transaction.
     pub async fn conversation_with_ticket(&self, id: &ConversationId) -> Result<Option<(Conversation, Option<TicketId>)>> {
         let WriteConnection::Postgres(begun) = &self.on else {
             let Some(conversation) = self.conversation(id).await? else { return Ok(None) };
@@ -278,7 +278,7 @@ impl Write {
     }
 
     /// Adds an inserted message to the change log. At the commit the search index of this process gets the texts of the message, and need
-    /// not read them from the database. It does not get texts that are too long. `subject`: the subject of the message's conversation.
+    /// not read them from the database, unless the texts are too long. `subject`: the subject of the message's conversation.
     pub fn inserted(&self, message: &Message, subject: Option<&str>) {
         let (kind, id) = Changed::Message(&message.id).parts();
         let texts = [message.text.as_deref(), message.payload.as_deref(), subject];

@@ -13,7 +13,8 @@ fn server() -> Server {
     Server::start_with(Database::with(&[("one", fixture::one()), ("two", fixture::two())]), SENDING)
 }
 
-/// The assistant tools: the name of each, the scopes of which an API key needs at least one, and whether revision A has the tool.
+/// The assistant tools: the name of each, the scopes of which an API key needs at least one (empty: the tool needs no scope), and whether
+/// revision A has the tool.
 const TOOLS: [(&str, &[&str], bool); 24] = [
     ("get_inbox_guide", &[], true),
     ("list_tickets", &["tickets:read"], true),

@@ -8,9 +8,9 @@ use super::{Assistant, SENDING};
 use crate::{
     REV_A,
     client::Api,
-    document::routes,
     fixture::{self, ANN, at},
     harness::{ALL_SCOPES, Database, Server},
+    openapi_documents::routes,
     scopes::good_request,
 };
 

@@ -87,8 +87,8 @@ fn to_web(text: &str) -> Value {
     json!({"conversationId": "conv-web", "text": text})
 }
 
-/// Tests the options `--write`, `--allow-send` and `--tools` of `counterpart mcp`. `target` has the arguments that choose the database or a
-/// server.
+/// Tests the options `--write`, `--allow-send` and `--tools` of `counterpart mcp`. `target` has the arguments that name a server; it is
+/// empty if the command uses the database directly.
 fn switches(shop: &WriteFixture, target: &[&str]) {
     let with =
         |more: &[&'static str]| target.iter().copied().map(str::to_owned).chain(more.iter().map(|it| (*it).to_owned())).collect::<Vec<_>>();

@@ -16,7 +16,8 @@ pub fn typed(schema: &Value, text: &str) -> Option<Value> {
     }
 }
 
-/// Like [`typed`], for all values of a parameter: an array may be sent as several parameters, or as one text with commas.
+/// Like [`typed`], for all values of a parameter: an array may be sent as several parameters, or as one text with commas. Returns `None` as
+/// well if a parameter that is not an array was sent several times.
 fn value(schema: &Value, sent: &[String]) -> Option<Value> {
     if schema["type"] == "array" {
         let items = sent.iter().flat_map(|text| text.split(',')).filter(|text| !text.is_empty() || sent.len() > 1);

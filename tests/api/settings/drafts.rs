@@ -16,8 +16,8 @@ fn now() -> i64 {
     chrono::Utc::now().timestamp_millis()
 }
 
-/// Inserts a pending draft that was made `ago` milliseconds ago. `seen` is the id of the message that was the newest in its conversation at
-/// that time.
+/// Inserts a pending draft that was made `ago` milliseconds ago. `seen` is the id of the newest inbound message of its conversation at that
+/// time; `None` if there was no inbound message.
 fn draft(fixture: &SettingsFixture, id: &str, ago: i64, operation: &str, body: &Value, seen: Option<&str>) {
     let mut content = body.clone();
     content["operation"] = operation.into();

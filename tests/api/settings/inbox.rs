@@ -1,4 +1,4 @@
-//! Tests of tickets, conversations and inbound messages in the settings API: assignment, snoozing, escalation, and inbound messages that a
+//! Tests of tickets, conversations and inbound messages in the settings API: unassigning, snoozing, escalation, and inbound messages that a
 //! bridge delivers.
 
 use serde_json::{Value, json};

@@ -120,8 +120,8 @@ fn a_link_comes_to_the_address_on_file_and_opens_one_session() {
     let two = Api { store: "two".to_owned(), ..fixture.api.clone() };
     assert_eq!(two.raw("POST", "/settings/v1/session").json(json!({"link": both[1]})).send().ok()["storeId"], "two");
 
-    // In store `two`, the user's address now differs in upper and lower case. Some mail systems treat this as another mailbox, so each
-    // spelling gets its own e-mail.
+    // The user's addresses in the stores `desk` and `two` now differ in upper and lower case. Some mail systems treat two such spellings as
+    // different mailboxes, so each spelling gets its own e-mail.
     of_two("ANN@example.com");
     ask(&fixture, "ann@example.com").ok();
     until("two messages came", || smtp.messages().len() == 4);

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{
     WriteFixture,
-    malformed_bodies::{WRITES, is_served},
+    protocol::{WRITES, is_served},
 };
 use crate::{
     fixture::{ANN, BO, GHOST},

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{
     WriteFixture, acknowledged,
-    malformed_bodies::{WRITES, is_served},
+    protocol::{WRITES, is_served},
 };
 use crate::{
     REV_A,

@@ -9,19 +9,19 @@ mod contacts;
 mod delivery;
 mod events;
 mod export_roundtrip;
+mod field_values;
 mod fuzz;
 mod idempotency;
 mod isolation;
 mod labels;
 mod mails;
-mod malformed_bodies;
 mod mark_read;
 mod pagination;
+mod protocol;
 pub mod races;
 mod sends;
 mod templates;
 mod ticket_fields;
-mod values;
 
 use std::{
     thread,
@@ -193,7 +193,8 @@ impl WriteFixture {
         self.patch("/tickets/field-values", body).send()
     }
 
-    /// Reads the contact and sets one of its fields. For optimistic concurrency, sends the timestamp that was read.
+    /// Reads the contact and sets one of its fields. For optimistic concurrency, sends the timestamp that was read: `customFieldsUpdatedAt`
+    /// or, if that is absent, `updatedAt`.
     #[track_caller]
     pub fn set_contact(&self, contact: &str, field: &str, value: Value) -> Answer {
         let shown = self.contact(contact);
@@ -291,7 +292,7 @@ pub fn parsed(lines: &str) -> Vec<Value> {
 }
 
 /// Returns the expected JSON of an outbound message in this revision of the API. The id and the time of sending come from `shown`. The
-/// older revision shows `payload`, the newer one shows `text`, and `kind` as `type`.
+/// older revision shows `payload`, the newer one shows `text`, and `kind` as `type`, each unless it is `None`.
 pub fn outbound(shown: &Value, conversation: &str, account: &str, payload: Value, text: Option<&str>, kind: Option<&str>) -> Value {
     let (id, sent) = (&shown["id"], stamp(shown, "sentAt"));
     if REV_A {

@@ -8,7 +8,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$scratch"
 cp "$here/calls.py" "$scratch"
 calls=(calls.py)
-[ "$revision" = rev-a ] || { cp "$here/newer.py" "$scratch" && calls+=(newer.py); }
+[ "$revision" = rev-a ] || { cp "$here/revision_b_calls.py" "$scratch" && calls+=(revision_b_calls.py); }
 cd "$scratch"
 export PATH="$tools/python/bin:$PATH" PYTHONDONTWRITEBYTECODE=1
 openapi-python-client generate --path "$here/../../../openapi/$revision.json" --config "$here/config.yaml" --meta none \

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# build.sh TOOLS: generates the Rust clients of both revisions and builds the calls as TOOLS/target/debug/calls. Unchanged parts are
-# not rebuilt.
+# build.sh TOOLS: generates the Rust clients of both revisions and builds the calls as TOOLS/target/debug/calls. TOOLS is the folder of the
+# installed tools. Unchanged parts are not rebuilt.
 set -euo pipefail
 tools=$1
 here=$(cd "$(dirname "$0")" && pwd)

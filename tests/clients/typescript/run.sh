@@ -8,7 +8,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$scratch"
 cp "$here/calls.ts" "$here/tsconfig.json" "$scratch"
 calls=(calls)
-[ "$revision" = rev-a ] || { cp "$here/newer.ts" "$scratch" && calls+=(newer); }
+[ "$revision" = rev-a ] || { cp "$here/revision_b_calls.ts" "$scratch" && calls+=(revision_b_calls); }
 echo '{"type":"module"}' >"$scratch/package.json"
 ln -sfn "$tools/node/node_modules" "$scratch/node_modules"
 cd "$scratch"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# install.sh TOOLS [LISTS]: installs the tools of tests/contract.sh, in the versions listed beside this file or in the folder LISTS, unless
-# they are installed.
+# install.sh TOOLS [LISTS]: installs the tools of tests/contract.sh into the folder TOOLS, unless they are installed. The versions are
+# listed beside this file. With LISTS, installs the tools that are listed in the folder LISTS instead.
 set -euo pipefail
 here=$(cd "${2:-$(dirname "$0")}" && pwd)
 tools=$1

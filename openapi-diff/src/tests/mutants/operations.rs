@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{
-    super::{base, compared, line},
+    super::{base_document, compared, line},
     B, C,
     Done::{Gone, Named, Put},
     U, hold,
@@ -12,7 +12,7 @@ use super::{
 #[test]
 fn changes_of_operations_and_their_names_are_classed() {
     hold(
-        &base::base(),
+        &base_document::base(),
         vec![
             (Gone("/paths/~1pets~1{id}/delete"), &["DELETE /pets/{id} | operation | operation-removed"], B, C),
             (Put("/paths/~1pets~1{id}/patch", json!({ "responses": {} })), &["PATCH /pets/{id} | operation | operation-added"], C, B),
@@ -66,7 +66,7 @@ fn changes_of_operations_and_their_names_are_classed() {
 
 #[test]
 fn a_renamed_path_parameter_is_reported_at_each_operation() {
-    let base = base::base();
+    let base = base_document::base();
     let mut renamed = base.clone();
     Named("/paths/~1pets~1{id}", "/pets/{petId}").to(&mut renamed);
     renamed["paths"]["/pets/{petId}"]["parameters"][0]["name"] = "petId".into();
@@ -98,7 +98,7 @@ fn swapped_path_parameters_are_reported() {
 
 #[test]
 fn repeated_tags_and_servers_are_compared() {
-    let mut base = base::base();
+    let mut base = base_document::base();
     base["tags"] = json!([{ "name": "Pets", "x-of": 1 }, { "name": "Pets" }]);
     base["servers"] = json!([{ "url": "/", "x-of": 1 }, { "url": "/" }]);
     hold(
@@ -113,7 +113,7 @@ fn repeated_tags_and_servers_are_compared() {
 #[test]
 fn changes_of_security_requirements_are_classed() {
     hold(
-        &base::base(),
+        &base_document::base(),
         vec![
             (Put("/paths/~1pets/post/security/0/OAuth/-", json!("pets:admin")), &["POST /pets | security | scope-added pets:admin"], B, C),
             (Gone("/paths/~1pets/post/security/1"), &["POST /pets | security | security-removed Key"], B, C),
@@ -146,7 +146,7 @@ fn changes_of_security_requirements_are_classed() {
         ],
     );
     hold(
-        &base::base(),
+        &base_document::base(),
         vec![
             (
                 Put("/components/securitySchemes/OAuth/flows/clientCredentials/scopes/pets:read", json!("")),
@@ -168,7 +168,7 @@ fn changes_of_security_requirements_are_classed() {
             ),
         ],
     );
-    let mut idle = base::base();
+    let mut idle = base_document::base();
     idle["components"]["securitySchemes"]["Idle"] = json!({ "type": "apiKey", "in": "header", "name": "x-idle" });
     hold(
         &idle,
@@ -180,7 +180,7 @@ fn changes_of_security_requirements_are_classed() {
         )],
     );
     // It is no change if an operation repeats the security requirement of the document.
-    let mut said = base::base();
+    let mut said = base_document::base();
     said["paths"]["/pets/{id}"]["get"]["security"] = json!([{ "Key": [] }]);
-    assert_eq!(super::super::lines(&compared(&base::base(), &said)), Vec::<String>::new());
+    assert_eq!(super::super::lines(&compared(&base_document::base(), &said)), Vec::<String>::new());
 }

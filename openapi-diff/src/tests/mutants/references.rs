@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{
-    super::{base, compared, line},
+    super::{base_document, compared, line},
     B, C,
     Done::{Gone, Put},
     U, hold,
@@ -12,7 +12,7 @@ use super::{
 
 #[test]
 fn a_reference_that_one_document_cannot_follow_is_unknown() {
-    let mut document = base::base();
+    let mut document = base_document::base();
     document["components"]["requestBodies"] = json!({ "Pet": document["paths"]["/pets"]["post"]["requestBody"] });
     document["paths"]["/pets"]["post"]["requestBody"] = json!({ "$ref": "#/components/requestBodies/Pet" });
     document["components"]["headers"] = json!({ "Size": { "required": true, "schema": { "type": "integer" } } });

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{
-    domain::{settings::Editor, undelivered::FAILED_KEPT_MILLIS},
+    domain::{settings_access::Editor, undelivered_messages::FAILED_KEPT_MILLIS},
     service::Error,
 };
 

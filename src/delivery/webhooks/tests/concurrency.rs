@@ -16,7 +16,7 @@ use crate::{
     domain::{
         delivery_targets::Targets,
         ids::StoreId,
-        settings::Editor,
+        settings_access::Editor,
         webhooks::{AttemptLogPage, EndpointAnswer, Replay},
     },
     service::{

@@ -11,7 +11,7 @@ use crate::{
         events::{self, Actor, Event, EventChange, FieldChange},
         fixture::{MovableClock, RULES},
         ids::{StoreId, WebhookId},
-        settings::{Editor, StoreLimits},
+        settings_access::{Editor, StoreLimits},
         webhooks::{AttemptLogPage, Attempted, EndpointAnswer, LoggedAttempt, Replay, SECRET_BYTES, SigningSecret, Webhook},
     },
     service::{Renderer, Service, WriteContext, conversation_writes::LabelUpdate, ticket_states::Escalation, webhooks::WebhookSettings},

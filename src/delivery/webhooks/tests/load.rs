@@ -43,8 +43,8 @@ const ASKED: i64 = 90_000;
 /// occupies a slot of the worker for the whole time-out.
 const SLOW: (usize, usize) = (50, 7);
 
-/// The clock moves past the next due time by the time since the start of the test, divided by this number. So attempts that are due at
-/// almost the same time are made together, and no attempt is later than this fraction of the elapsed time.
+/// The test moves the clock beyond each due time, by the fraction 1 / `STRIDE` of the time from the start of the test to this due time. So
+/// attempts that are due at almost the same time are made together, and no attempt is later than this fraction.
 const STRIDE: i64 = 40;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     domain::{
-        settings::FormerSecrets,
+        settings_access::FormerSecrets,
         webhooks::{ROTATION_MILLIS, Replay},
     },
     service::{Error, webhooks::WebhookSettings},

@@ -54,8 +54,9 @@ export function openDialog(dialog, perform) {
 }
 
 // Asks for confirmation before an action, and afterwards shows the new secret, if there is one. Resolves to the result of the action, or to
-// undefined if the user does not confirm. `box`: the text of a check box, whose state is the argument of `perform`. `secretOf` and `note`:
-// the heading of the secret, and the text below it, which depends on the check box.
+// undefined if the user does not confirm. `yes`: the text of the button that confirms. `perform`: the action. `box`: the text of a check
+// box, whose state is the argument of `perform`. `secretOf`: the heading of the secret. `note`: returns the text below the secret, which
+// depends on the check box. `grave`: whether the button is red, since the action destroys something.
 export async function confirmDialog(title, text, yes, perform, { secretOf, note, box, grave = false } = {}) {
   one("#confirm-title").textContent = title;
   one("#confirm-text").textContent = text;

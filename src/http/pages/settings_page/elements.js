@@ -35,7 +35,9 @@ export function announce(text) {
   clearing = setTimeout(() => (one("#message").textContent = ""), MESSAGE_MILLIS);
 }
 
-// Shows records as the rows of a list. A refresh reuses the row of a record, so that an element in the row keeps the focus.
+// Shows records as the rows of a list. A refresh reuses the row of a record, so that an element in the row keeps the focus. `id` and
+// `label`: see `add` in `sections.js`. `fill` gets the record, the elements of the row by their `data-slot`, a function that sets the texts
+// of such elements, and a function that returns the button with a `data-act`.
 export function show(list, records, { id, label, fill }) {
   const ids = new Set(records.map((record) => String(record[id])));
   for (const row of [...list.children]) if (!ids.has(row.dataset.id)) row.remove();

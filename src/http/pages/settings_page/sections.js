@@ -18,13 +18,16 @@ let hurried = 0;
 let refreshing;
 
 // Adds a tab. The properties of `view`:
-//   name: the tab's address (URL fragment), and the name of the message of its heading; the message `NAME-hint` or `hint` is shown below
+//   name: the tab's address (URL fragment), and the name of the message that is the tab's heading
+//   hint: the name of the message below the heading, by default `NAME-hint`
 //   head, body: markup next to the heading, and markup below it with a `.list` of records; outside: templates and dialogs
-//   empty: the message if there are no records, by default `NAME-empty`
-//   id, label: the properties that identify a record, and that name it to a screen reader
-//   fetch: fetches the records; more: fetches the records before a position; fill: shows a record in a row
-//   acts: the functions of its buttons, by the name in `data-act`
-//   turn: called with the rest of the address when the tab is shown; refresh: the pause between refreshes in milliseconds, if there are any
+//   empty: returns the name of the message that is shown if there are no records, by default `NAME-empty`
+//   id: the name of the property that identifies a record
+//   label: the name of the property that names a record to a screen reader, or a function that returns this text
+//   fetch: fetches the records; more: fetches the records before a position; fill: shows a record in a row (see `show` in `elements.js`)
+//   acts: the functions of the tab's buttons, by the name in `data-act`
+//   turn: called when the tab is shown, with the part of the address after `NAME/`, or undefined if the address has no such part
+//   refresh: the pause between refreshes in milliseconds; absent if the tab does not refresh itself
 // A tab whose records belong to another record, such as a webhook, keeps the id of that record in `shownOf`.
 export function add(view) {
   const { name, hint = `${name}-hint`, head = "", body, outside = "" } = view;
@@ -69,7 +72,8 @@ function keepRefreshing(view) {
 
 export const hurry = () => (hurried = 6);
 
-// Fetches the records of a section again, or with `older` those that are older than its last row.
+// Fetches the records of a section again, or with `older` those that are older than its last row. `quietly`: does not say that the records
+// are being loaded.
 export async function load(name, quietly = false, older = false) {
   const view = views[name];
   const section = document.getElementById(name);

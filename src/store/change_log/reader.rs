@@ -1,0 +1,324 @@
+//! Reading the change log: which searchable records changed, in order.
+//!
+//! Writes and imports append to the log, the search index reads it, and `retention` deletes its old entries. Guarantees: a reader that
+//! continues from a log position ([`LogPosition`]) misses no change that was committed after that position, in whatever order transactions
+//! commit. If such changes were deleted, [`Db::changes_since`] returns `None`. A change may be returned twice.
+
+use std::sync::{PoisonError, atomic::Ordering};
+
+use sea_orm::DbBackend;
+use serde::{Deserialize, Serialize};
+
+use crate::store::{
+    Db, Error, Result,
+    change_log::own_changes::LoggedChange,
+    row_decoding::Cells,
+    sql::{Param, Sql},
+};
+
+/// A position in the change log (log position): how far a reader of the log has come.
+///
+/// On SQLite a log position is the position of an entry. On PostgreSQL the positions of entries are not in the order of commits. There a
+/// log position is a snapshot: the reader has seen the changes that the snapshot shows. The changes that a later snapshot (`next`) shows in
+/// addition are read page by page in the order of positions. Reading them to the end is called a round.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogPosition {
+    /// On SQLite the position of the last change that was read. On PostgreSQL the position that the current round has reached.
+    position: i64,
+    /// A fingerprint of the database, by which a restored database is noticed: on SQLite the time of the change at `position`, on
+    /// PostgreSQL the ids of the server, of the database and of the log's table.
+    witness: String,
+    /// On PostgreSQL the snapshot whose changes were all read.
+    snapshot: String,
+    /// On PostgreSQL the snapshot whose changes will all be read at the end of the current round. `None` between two rounds.
+    next: Option<String>,
+}
+
+/// The kind under which an import logs conversations whose subject it changes, since the subject is indexed with their messages. No other
+/// write changes the subject of an existing conversation.
+pub const RETITLED: &str = "retitled";
+
+/// The separator of the record ids in one entry of the log. No id contains it.
+pub(in crate::store) const BETWEEN_IDS: &str = "\n";
+
+/// SQL for the `witness` of a [`LogPosition`] on PostgreSQL.
+pub(in crate::store) const DATABASE_FINGERPRINT: &str = "CONCAT((SELECT system_identifier FROM pg_control_system()), ' ', \
+     (SELECT oid FROM pg_database WHERE datname = current_database()), ' ', 'changes'::regclass::oid)";
+
+/// A condition on PostgreSQL: the snapshot `$1` of a log position is not in the future of this database, and no change that came after the
+/// snapshot was deleted.
+const SNAPSHOT_IS_VALID: &str = "pg_snapshot_xmax($1::pg_snapshot) <= pg_snapshot_xmax(pg_current_snapshot()) \
+     AND pg_snapshot_xmin($1::pg_snapshot)::text::bigint > (SELECT MAX(through) FROM forgotten_changes)";
+
+/// Conditions on PostgreSQL for changes that the snapshot `$1` did not show: changes of transactions that began after it (`BEGUN_AFTER`),
+/// and of transactions that were in progress (`IN_PROGRESS_THEN`). `BEGUN_AFTER` compares with the snapshot's xmax; its xmin may be far
+/// back because of a long transaction.
+const BEGUN_AFTER: &str = "transaction_id >= pg_snapshot_xmax($1::pg_snapshot)::text::bigint";
+const IN_PROGRESS_THEN: &str = "transaction_id = ANY(ARRAY(SELECT x::text::bigint FROM pg_snapshot_xip($1::pg_snapshot) x))";
+
+/// A page of changes from the log.
+#[derive(Debug)]
+pub struct ChangesSince {
+    pub changes: Vec<LoggedChange>,
+    /// The log position after these changes.
+    pub mark: LogPosition,
+    pub more: bool,
+}
+
+impl Db {
+    /// Starts the queue of this process's own changes: from now on [`Db::own_changes`] returns the changes that this process commits.
+    pub fn follow_own_changes(&self) {
+        self.own().followed.store(true, Ordering::Release);
+    }
+
+    /// Takes the queued changes of searchable records that this process has committed since the last call.
+    pub fn own_changes(&self) -> Vec<LoggedChange> {
+        std::mem::take(&mut *self.own().changes.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Returns the current epoch, a counter. If the write that inserted a record began in an earlier epoch, the search index may already
+    /// have read that record from the database, possibly in a newer state.
+    pub fn own_epoch(&self) -> u64 {
+        self.own().epoch()
+    }
+
+    /// Begins the next epoch. The search index calls this after it has read records that the log did not name, such as all messages of a
+    /// conversation.
+    pub fn end_own_epoch(&self) {
+        self.own().epoch.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Returns the log position of the current end of the log.
+    pub async fn mark(&self) -> Result<LogPosition> {
+        let sql = match self.backend() {
+            DbBackend::Sqlite => "SELECT position, CAST(changed_at AS TEXT), '' FROM changes ORDER BY position DESC LIMIT 1".to_owned(),
+            _ => format!("SELECT 0::bigint, {DATABASE_FINGERPRINT}, pg_current_snapshot()::text"),
+        };
+        let found = self.first(Sql::fixed(&sql), mark).await?;
+        Ok(found.unwrap_or_default())
+    }
+
+    /// Returns whether there may be changes after a log position. On SQLite the result is exact, and getting it is cheaper than reading the
+    /// changes. On PostgreSQL it is always `true`.
+    pub async fn may_be_behind(&self, mark: &LogPosition) -> Result<bool> {
+        match self.backend() {
+            DbBackend::Sqlite => {
+                let last = Sql::fixed("SELECT COALESCE(MAX(position), 0) FROM changes");
+                Ok(self.first(last, |cells| cells.take::<i64>()).await? != Some(mark.position))
+            }
+            _ => Ok(true),
+        }
+    }
+
+    /// Returns the changes after a log position, from at most `limit` entries of the log. `None` if some of them were deleted, or if the
+    /// position seems to belong to another database.
+    pub async fn changes_since(&self, mark: &LogPosition, limit: i64) -> Result<Option<ChangesSince>> {
+        match self.backend() {
+            DbBackend::Sqlite => self.sqlite_changes(mark, limit).await,
+            _ => self.postgres_changes(mark, limit).await,
+        }
+    }
+
+    async fn sqlite_changes(&self, mark: &LogPosition, limit: i64) -> Result<Option<ChangesSince>> {
+        // Reads one row more than `limit`, since the entry at the log position itself comes first, unless it was deleted. The reader
+        // already has this entry.
+        let places = limit.saturating_add(1);
+        let sql = Sql::fixed(&format!(
+            "SELECT f.through, c.position IS NOT NULL, CAST(c.changed_at AS TEXT), c.position, c.store_id, c.kind, c.record_ids \
+             FROM (SELECT MAX(through) AS through FROM forgotten_changes) f \
+             LEFT JOIN (SELECT * FROM changes WHERE position >= $1 ORDER BY position LIMIT {places}) c ON TRUE ORDER BY c.position"
+        ))
+        .with(Param::Integer(mark.position));
+        let rows = self
+            .all(sql, |cells| {
+                let (through, found): (i64, bool) = (cells.take()?, cells.flag()?);
+                Ok((through, found.then(|| Ok::<_, Error>((cells.take::<String>()?, logged(cells)?))).transpose()?))
+            })
+            .await?;
+        let through = rows.first().map_or(0, |(through, _)| *through);
+        let mut rows: Vec<(String, LoggedChange)> = rows.into_iter().filter_map(|(_, row)| row).collect();
+        let known = match rows.first() {
+            Some((at, first)) if first.position == mark.position => *at == mark.witness && through <= mark.position,
+            _ => through == mark.position,
+        };
+        if !known {
+            return Ok(None);
+        }
+        rows.retain(|(_, place)| place.position > mark.position);
+        rows.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+        let mut reached = mark.clone();
+        if let Some((at, last)) = rows.last() {
+            (reached.position, reached.witness) = (last.position, at.clone());
+        }
+        let more = is_full(rows.len(), limit);
+        Ok(Some(ChangesSince { changes: rows.into_iter().flat_map(|(_, logged)| each(logged)).collect(), mark: reached, more }))
+    }
+
+    /// Returns the changes that the snapshot of the log position did not show and the current snapshot shows. They include the changes of
+    /// transactions that were in progress at the first snapshot and have committed since, also at positions that the reader has already
+    /// passed.
+    async fn postgres_changes(&self, mark: &LogPosition, limit: i64) -> Result<Option<ChangesSince>> {
+        let unseen = |which: &str| format!("SELECT * FROM changes WHERE transaction_id > 0 AND {which} AND position > $2");
+        // The first page of a round finds the unseen changes by transaction id, since there are few. Later pages of a round continue by
+        // position. A first page by position would scan the whole log, even if there is nothing new.
+        let unseen = match mark.next {
+            None => format!("{} UNION ALL {}", unseen(BEGUN_AFTER), unseen(IN_PROGRESS_THEN)),
+            Some(_) => unseen(&format!("({BEGUN_AFTER} OR {IN_PROGRESS_THEN})")),
+        };
+        let sql = Sql::fixed(&format!(
+            "SELECT s.now::text, s.known, c.position IS NOT NULL, c.position, c.store_id, c.kind, c.record_ids \
+             FROM (SELECT pg_current_snapshot() AS now, {SNAPSHOT_IS_VALID} AND {DATABASE_FINGERPRINT} = $3 AS known) s \
+             LEFT JOIN (SELECT * FROM ({unseen}) u ORDER BY position LIMIT {limit}) c ON TRUE ORDER BY c.position"
+        ))
+        .with(Param::Text(mark.snapshot.clone()))
+        .with(Param::Integer(mark.position))
+        .with(Param::Text(mark.witness.clone()));
+        let rows = self
+            .all(sql, |cells| {
+                let (now, known, found): (String, bool, bool) = (cells.take()?, cells.take()?, cells.take()?);
+                Ok((now, known, found.then(|| logged(cells)).transpose()?))
+            })
+            .await?;
+        let Some((now, true, _)) = rows.first() else { return Ok(None) };
+        let next = mark.next.clone().unwrap_or_else(|| now.clone());
+        let rows: Vec<LoggedChange> = rows.into_iter().filter_map(|(.., row)| row).collect();
+        let more = is_full(rows.len(), limit);
+        let reached = match rows.last() {
+            Some(last) if more => LogPosition { position: last.position, next: Some(next), ..mark.clone() },
+            _ => LogPosition { position: 0, snapshot: next, next: None, ..mark.clone() },
+        };
+        Ok(Some(ChangesSince { changes: rows.into_iter().flat_map(each).collect(), mark: reached, more }))
+    }
+}
+
+fn is_full(rows: usize, limit: i64) -> bool {
+    i64::try_from(rows).is_ok_and(|rows| rows >= limit)
+}
+
+fn mark(cells: &mut Cells<'_>) -> Result<LogPosition> {
+    Ok(LogPosition { position: cells.take()?, witness: cells.take()?, snapshot: cells.take()?, next: None })
+}
+
+/// Decodes one entry of the log. The `id` of the result contains all record ids of the entry; [`each`] splits them.
+fn logged(cells: &mut Cells<'_>) -> Result<LoggedChange> {
+    Ok(LoggedChange { position: cells.take()?, store: cells.id()?, kind: cells.take()?, id: cells.take()?, inserted: None })
+}
+
+fn each(place: LoggedChange) -> Vec<LoggedChange> {
+    let LoggedChange { position, store, kind, id: ids, .. } = place;
+    let one = |id: &str| LoggedChange { position, store: store.clone(), kind: kind.clone(), id: id.to_owned(), inserted: None };
+    ids.split(BETWEEN_IDS).map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::{
+        domain::clock::{Clock, SystemClock},
+        store::{fixture::Fixture, transaction::write::Changed},
+    };
+
+    #[tokio::test]
+    async fn what_an_import_brings_is_told_record_by_record_from_few_places_of_the_log() {
+        const CONTACTS: usize = 120;
+        let fixture = Fixture::alone().await;
+        let mark = fixture.db.mark().await.unwrap();
+        let mut expected: Vec<String> = (0..CONTACTS).map(|i| format!("k {i}")).collect();
+        fixture.import_contacts(&expected).await;
+        let since = async |mark: &LogPosition, limit| fixture.db.changes_since(mark, limit).await.unwrap().unwrap();
+        let all = since(&mark, 10).await;
+        let contacts = all.changes.iter().filter(|one| one.noun() == Some(crate::domain::search::SearchableKind::Contact));
+        let mut got: Vec<&str> = contacts.map(|one| one.id.as_str()).collect();
+        got.sort_unstable();
+        expected.sort_unstable();
+        assert_eq!((got, all.more), (expected.iter().map(String::as_str).collect(), false));
+        assert_eq!(since(&all.mark, 10).await.changes, []);
+        // A page may end between two entries of the import.
+        let first = since(&mark, 2).await;
+        assert!(first.more && first.changes.len() < CONTACTS, "{first:?}");
+        let rest = since(&first.mark, 10).await;
+        assert_eq!(first.changes.len() + rest.changes.len(), all.changes.len());
+    }
+
+    #[tokio::test]
+    async fn what_a_process_changes_it_knows_by_the_places_that_the_log_has() {
+        let fixture = Fixture::alone().await;
+        let (db, clock): (_, Arc<dyn Clock>) = (&fixture.db, Arc::new(SystemClock));
+        db.follow_own_changes();
+        let mark = db.mark().await.unwrap();
+        // The second write has more changes than fit one `INSERT`.
+        for ids in [0..1, 1..1_200] {
+            let write = db.write(&fixture.store, &clock).await.unwrap();
+            for id in ids {
+                write.changed(Changed::Message(&format!("m{id}").into()));
+            }
+            write.commit().await.unwrap();
+        }
+        let own = db.own_changes();
+        assert_eq!(own.len(), 1_200);
+        assert_eq!(own, db.changes_since(&mark, 10_000).await.unwrap().unwrap().changes);
+    }
+
+    #[tokio::test]
+    async fn what_runs_when_a_mark_is_made_is_told_once_it_has_ended() {
+        let fixture = Fixture::alone().await;
+        if fixture.db.backend() == DbBackend::Sqlite {
+            // SQLite has one writer at a time, so positions are in the order of commits.
+            return;
+        }
+        let log = async |tx: &crate::store::transaction::system_transaction::SystemTransaction, id: &str| {
+            let place = format!("VALUES ('s', 'message', '{id}', 0, pg_current_xact_id()::text::bigint)");
+            let insert = format!("INSERT INTO changes (store_id, kind, record_ids, changed_at, transaction_id) {place}");
+            tx.run(&Sql::fixed(&insert)).await.unwrap();
+        };
+        let since = async |mark: &LogPosition, limit| {
+            let behind = fixture.db.changes_since(mark, limit).await.unwrap().unwrap();
+            (behind.changes.into_iter().map(|change| change.id).collect::<Vec<_>>(), behind.mark)
+        };
+        let other = Db::open(&fixture.url, 2, None).await.unwrap();
+        let (slow, slower) = (other.begin().await.unwrap(), other.begin().await.unwrap());
+        log(&slow, "slow").await;
+        log(&slower, "slower").await;
+        let write = async |id: &str| {
+            let tx = fixture.db.begin().await.unwrap();
+            log(&tx, id).await;
+            tx.commit().await.unwrap();
+        };
+        write("before").await;
+        let first = fixture.db.mark().await.unwrap();
+        write("after").await;
+        let (got, second) = since(&first, 10).await;
+        assert_eq!(got, ["after"]);
+        assert_eq!(since(&second, 10).await.0, [""; 0]);
+        slow.commit().await.unwrap();
+        let (got, third) = since(&second, 10).await;
+        assert_eq!(got, ["slow"]);
+        slower.commit().await.unwrap();
+        assert_eq!(since(&third, 10).await.0, ["slower"]);
+        // Reads pages of at most one entry. Every page continues at the log position where the page before it ended.
+        let (mut mark, mut all) = (first, Vec::new());
+        for _ in 0..5 {
+            let (got, next) = since(&mark, 1).await;
+            all.extend(got);
+            mark = next;
+        }
+        assert_eq!(all, ["slow", "slower", "after"]);
+    }
+
+    #[tokio::test]
+    async fn a_mark_of_another_time_is_not_known() {
+        let fixture = Fixture::alone().await;
+        fixture.import_contacts(&["one".to_owned()]).await;
+        let mark = fixture.db.mark().await.unwrap();
+        let known = async |mark: &LogPosition| fixture.db.changes_since(mark, 1).await.unwrap().is_some();
+        assert!(known(&mark).await);
+        assert!(!known(&LogPosition { witness: format!("{}0", mark.witness), ..mark.clone() }).await);
+        let ahead = match fixture.db.backend() {
+            DbBackend::Sqlite => LogPosition { position: mark.position + 1, ..mark },
+            _ => LogPosition { snapshot: "2000000000:2000000000:".to_owned(), ..mark },
+        };
+        assert!(!known(&ahead).await);
+    }
+}

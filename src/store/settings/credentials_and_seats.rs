@@ -1,0 +1,417 @@
+//! Credentials for a store's settings (sign-in links, sessions and tokens), the store's seats (one for each user or invited person), and
+//! the users that may use restricted channel accounts.
+
+use std::collections::BTreeSet;
+
+use sea_orm::{
+    ActiveValue::Set,
+    ColumnTrait, Condition, DbBackend, EntityTrait, ExprTrait, QueryFilter, QueryOrder, QuerySelect,
+    sea_query::{Expr, JoinType, Order, Query, SelectStatement},
+};
+
+use crate::{
+    domain::{
+        grants::GrantSet,
+        ids::{AccountId, CredentialId, SeatId, StoreId, TicketId, UserId},
+        keys::SecretHash,
+        settings_access::{CredentialKind, EmailLoginUser, ListedCredential, Manager, NewCredential, OWNER},
+        time::Timestamp,
+        users_teams_labels::User,
+    },
+    store::{
+        Db, Error, Result,
+        entity::{account_users, api_keys, conversations, grants, stores, tickets, users, webhooks},
+        row_decoding::Cells,
+        sql::batches,
+        statement::from_entities::{among, model},
+        transaction::write::Write,
+        users_teams_labels::role_kind,
+    },
+};
+
+/// The stored kind of a token with restricted grants. An earlier version of the program, which has no restricted grants, does not look for
+/// this kind, and so refuses the token.
+const RESTRICTED_TOKEN: &str = "narrow_token";
+
+/// Returns the values of the column `kind` with which credentials of this kind are stored.
+fn stored_kinds(kind: CredentialKind) -> Vec<&'static str> {
+    match kind {
+        CredentialKind::Token => vec![kind.name(), RESTRICTED_TOKEN],
+        CredentialKind::Link | CredentialKind::Session => vec![kind.name()],
+    }
+}
+
+/// Returns the condition that joins credentials with their users.
+fn same_user() -> Condition {
+    Condition::all()
+        .add(Expr::col((users::Entity, users::Column::StoreId)).equals((grants::Entity, grants::Column::StoreId)))
+        .add(Expr::col((users::Entity, users::Column::UserId)).equals((grants::Entity, grants::Column::UserId)))
+}
+
+impl Db {
+    /// Returns the user of a credential of this kind. `None`: the credential is unknown or has expired, the user has left the store, or the
+    /// link was sent to another e-mail address than the user has now.
+    pub async fn user_of_credential(&self, hash: &SecretHash, kind: CredentialKind, now: Timestamp) -> Result<Option<Manager>> {
+        // The query has no condition on the store: it determines the store.
+        let mut query = Query::select();
+        query
+            .columns([(grants::Entity, grants::Column::StoreId), (grants::Entity, grants::Column::UserId)])
+            .expr(Expr::from(role_kind()))
+            .columns([(grants::Entity, grants::Column::ExpiresAt), (grants::Entity, grants::Column::Can)])
+            .from(grants::Entity)
+            .join(JoinType::InnerJoin, users::Entity, same_user())
+            .and_where(grants::Column::Hash.eq(hash.as_str()))
+            .and_where(among(grants::Column::Kind, stored_kinds(kind)))
+            .and_where(grants::Column::ExpiresAt.gt(now))
+            .cond_where(
+                Condition::any()
+                    .add(grants::Column::SentTo.is_null())
+                    .add(Expr::col((grants::Entity, grants::Column::SentTo)).equals((users::Entity, users::Column::Email))),
+            );
+        let found = self.select(query, |cells| {
+            let (store_id, user_id, role, expires_at) = (cells.id()?, cells.id()?, cells.take()?, cells.time()?);
+            Ok(Manager { store_id, user_id, role, expires_at, can: GrantSet::from_stored(&cells.take::<String>()?) })
+        });
+        Ok(found.await?.pop())
+    }
+
+    /// Returns the credentials of the store that have not expired, the newest first.
+    pub async fn credentials(&self, store: &StoreId, now: Timestamp) -> Result<Vec<ListedCredential>> {
+        self.select(credentials(store, now), credential).await
+    }
+
+    /// Returns the users of all stores who have joined their store and have this e-mail address. The case of ASCII letters is ignored.
+    pub async fn users_by_email(&self, email: &str) -> Result<Vec<EmailLoginUser>> {
+        // `LOWER` changes only ASCII letters, in SQLite and, with the collation C, in PostgreSQL.
+        let lower = if self.backend() == DbBackend::Sqlite { "LOWER(users.email)" } else { "LOWER(users.email COLLATE \"C\")" };
+        // The query has no condition on the store: it determines the stores.
+        let mut query = Query::select();
+        query
+            .columns([(users::Entity, users::Column::StoreId)])
+            .columns([(stores::Entity, stores::Column::Name)])
+            .columns([(users::Entity, users::Column::UserId), (users::Entity, users::Column::Email)])
+            .expr(Expr::from(role_kind()))
+            .from(users::Entity)
+            .join(
+                JoinType::InnerJoin,
+                stores::Entity,
+                Expr::col((stores::Entity, stores::Column::Id)).equals((users::Entity, users::Column::StoreId)),
+            )
+            .and_where(Expr::cust(lower).eq(email.to_ascii_lowercase()))
+            .and_where(users::Column::UserId.is_not_null())
+            .order_by((users::Entity, users::Column::StoreId), Order::Asc)
+            .order_by((users::Entity, users::Column::Id), Order::Asc);
+        let found = self.select(query, |cells| {
+            Ok(EmailLoginUser {
+                store_id: cells.id()?,
+                store_name: cells.take()?,
+                user_id: cells.id()?,
+                email: cells.take()?,
+                role: cells.take()?,
+            })
+        });
+        found.await
+    }
+
+    /// Returns the users that may use each restricted account of the store, in the order of account and user ids. An account that is not in
+    /// the result is open to all users.
+    pub async fn all_account_users(&self, store: &StoreId) -> Result<Vec<(AccountId, UserId)>> {
+        let rows = self.find_all(
+            account_users::Entity::find()
+                .filter(account_users::Column::StoreId.eq(store))
+                .order_by_asc(account_users::Column::AccountId)
+                .order_by_asc(account_users::Column::UserId),
+        );
+        Ok(rows.await?.into_iter().map(|row| (row.account_id.into(), row.user_id.into())).collect())
+    }
+}
+
+/// Returns the query for the credentials of a store that have not expired, the newest first.
+fn credentials(store: &StoreId, now: Timestamp) -> SelectStatement {
+    let mut query = Query::select();
+    query
+        .columns([(grants::Entity, grants::Column::Hash), (grants::Entity, grants::Column::UserId), (grants::Entity, grants::Column::Kind)])
+        .columns([
+            (grants::Entity, grants::Column::Can),
+            (grants::Entity, grants::Column::CreatedAt),
+            (grants::Entity, grants::Column::ExpiresAt),
+        ])
+        .column((grants::Entity, grants::Column::SentTo))
+        .expr(Expr::from(role_kind()))
+        .from(grants::Entity)
+        .join(JoinType::InnerJoin, users::Entity, same_user())
+        .and_where(grants::Column::StoreId.eq(store))
+        .and_where(grants::Column::ExpiresAt.gt(now))
+        // Leaves out credentials of kinds that only a newer version of the program knows.
+        .and_where(among(grants::Column::Kind, CredentialKind::ALL.into_iter().flat_map(stored_kinds).collect::<Vec<_>>()))
+        .order_by((grants::Entity, grants::Column::CreatedAt), Order::Desc)
+        .order_by((grants::Entity, grants::Column::Kind), Order::Asc)
+        .order_by((grants::Entity, grants::Column::Hash), Order::Asc);
+    query
+}
+
+fn credential(cells: &mut Cells<'_>) -> Result<ListedCredential> {
+    let (id, user_id, stored_kind) = (cells.id()?, cells.id()?, cells.take::<String>()?);
+    let kind = CredentialKind::ALL.into_iter().find(|kind| stored_kinds(*kind).contains(&stored_kind.as_str()));
+    let kind = kind.ok_or_else(|| Error::Damaged(format!("`{stored_kind}` is no kind of a credential")))?;
+    let can = GrantSet::from_stored(&cells.take::<String>()?);
+    let (created_at, expires_at, sent_to) = (cells.time()?, cells.time()?, cells.take()?);
+    let is_owners = cells.take::<Option<String>>()?.as_deref() == Some(OWNER);
+    Ok(ListedCredential { id, user_id, kind, can, created_at, expires_at, sent_to, is_owners })
+}
+
+impl Write {
+    /// Returns the credential with this id. `None`: it does not exist or has expired.
+    pub async fn credential(&self, id: &CredentialId, now: Timestamp) -> Result<Option<ListedCredential>> {
+        let mut query = credentials(self.store(), now);
+        query.and_where(grants::Column::Hash.eq(id));
+        Ok(self.select(query, credential).await?.pop())
+    }
+
+    /// Stores a credential, and deletes the store's expired credentials. Returns when the new credential expires. `now` is real time:
+    /// credentials expire by real time in a sandbox as well.
+    pub async fn insert_credential(&self, hash: &SecretHash, credential: &NewCredential<'_>, now: Timestamp) -> Result<Timestamp> {
+        let NewCredential { user, kind, can, sent_to } = *credential;
+        let expires_at = now.plus_millis(kind.lifetime());
+        let ended = Condition::all().add(grants::Column::StoreId.eq(self.store())).add(grants::Column::ExpiresAt.lte(now));
+        self.execute(&grants::Entity::delete_many().filter(ended)).await?;
+        let row = grants::ActiveModel {
+            hash: Set(hash.as_str().to_owned()),
+            store_id: Set(self.store().to_string()),
+            user_id: Set(user.to_string()),
+            kind: Set(if can.is_all() { kind.name() } else { RESTRICTED_TOKEN }.to_owned()),
+            created_at: Set(now.millis()),
+            expires_at: Set(expires_at.millis()),
+            can: Set(can.to_string()),
+            sent_to: Set(sent_to.map(str::to_owned)),
+        };
+        self.insert(row).await?;
+        Ok(expires_at)
+    }
+
+    /// Deletes a credential. Returns `false` if it does not exist: of two concurrent requests that use a single-use link, one gets `false`.
+    pub async fn delete_credential(&self, id: &CredentialId) -> Result<bool> {
+        let grant = Condition::all().add(grants::Column::StoreId.eq(self.store())).add(grants::Column::Hash.eq(id));
+        Ok(self.execute(&grants::Entity::delete_many().filter(grant)).await? == 1)
+    }
+
+    /// Deletes every credential of a user; returns their number.
+    pub async fn delete_credentials(&self, user: &UserId) -> Result<u64> {
+        let of_user = Condition::all().add(grants::Column::StoreId.eq(self.store())).add(grants::Column::UserId.eq(user));
+        self.execute(&grants::Entity::delete_many().filter(of_user)).await
+    }
+
+    /// Returns the user of a seat and every owner who has joined the store, each with the kind of the user's role (`None`: the user has no
+    /// role). Locks the rows until the end of the transaction, so that of two concurrent removals the second sees the result of the first.
+    /// Locks them in the order of ids, as every writer of users does.
+    pub async fn seat_and_owners(&self, id: &SeatId) -> Result<Vec<(User, Option<String>)>> {
+        let owners = Condition::all().add(users::Column::UserId.is_not_null()).add(Expr::from(role_kind()).eq(OWNER));
+        let query = users::Entity::find()
+            .expr(role_kind())
+            .filter(users::Column::StoreId.eq(self.store()))
+            .filter(Condition::any().add(users::Column::Id.eq(id)).add(owners))
+            .order_by_asc(users::Column::Id);
+        self.select_for_update(query, |cells| Ok((model::<users::Entity>(cells)?.into(), cells.take()?))).await
+    }
+
+    /// Returns the number of API keys of the store. Concurrent transactions that create keys do not count the keys of each other.
+    pub async fn count_keys(&self) -> Result<i64> {
+        self.count(api_keys::Column::StoreId).await
+    }
+
+    /// Returns the number of webhooks of the store. Concurrent transactions that create webhooks do not count the webhooks of each other.
+    pub async fn count_webhooks(&self) -> Result<i64> {
+        self.count(webhooks::Column::StoreId).await
+    }
+
+    async fn count<C: ColumnTrait>(&self, store: C) -> Result<i64> {
+        let mut query = Query::select();
+        query.expr(Expr::col(store).count()).from(store.entity_name()).and_where(store.eq(self.store()));
+        Ok(self.select(query, |cells| cells.take()).await?.pop().unwrap_or_default())
+    }
+
+    /// Returns whether a user is an owner of the store.
+    pub async fn is_owner(&self, user: &UserId) -> Result<bool> {
+        let query = users::Entity::find()
+            .filter(users::Column::StoreId.eq(self.store()))
+            .filter(users::Column::UserId.eq(user))
+            .filter(Expr::from(role_kind()).eq(OWNER))
+            .limit(1);
+        Ok(!self.select(query, model::<users::Entity>).await?.is_empty())
+    }
+
+    /// Locks the row of a user until the end of the transaction; does nothing if there is no such user.
+    pub async fn lock_user(&self, user: &UserId) -> Result<()> {
+        let query = users::Entity::find().filter(users::Column::StoreId.eq(self.store())).filter(users::Column::UserId.eq(user));
+        self.select_for_update(query, |_| Ok(())).await?;
+        Ok(())
+    }
+
+    /// Locks the rows of the conversations of these tickets on PostgreSQL, in the order of the conversation ids.
+    pub async fn lock_conversations_of(&self, tickets: &[TicketId]) -> Result<()> {
+        if !self.on_postgres() {
+            return Ok(());
+        }
+        let mut conversations = BTreeSet::new();
+        for ids in batches(tickets.iter().map(TicketId::as_str)) {
+            let query = tickets::Entity::find()
+                .select_only()
+                .column(tickets::Column::ConversationId)
+                .filter(tickets::Column::StoreId.eq(self.store()))
+                .filter(among(tickets::Column::Id, ids));
+            conversations.extend(self.select(query, |cells| cells.take::<String>()).await?);
+        }
+        for ids in batches(conversations.iter().map(String::as_str)) {
+            let query = conversations::Entity::find()
+                .select_only()
+                .column(conversations::Column::Id)
+                .filter(conversations::Column::StoreId.eq(self.store()))
+                .filter(among(conversations::Column::Id, ids))
+                .order_by_asc(conversations::Column::Id);
+            self.select_for_update(query, |_| Ok(())).await?;
+        }
+        Ok(())
+    }
+
+    /// Removes a seat.
+    pub async fn delete_seat(&self, id: &SeatId) -> Result<()> {
+        let seat = Condition::all().add(users::Column::StoreId.eq(self.store())).add(users::Column::Id.eq(id));
+        self.execute(&users::Entity::delete_many().filter(seat)).await?;
+        Ok(())
+    }
+
+    /// Reassigns the API keys that act in a user's name: from now on they act in the name of the store's oldest owner
+    /// ([`Write::oldest_owner`]). Returns the number of these keys.
+    pub async fn reassign_keys_to_owner(&self, user: &UserId) -> Result<u64> {
+        let disowned = api_keys::Entity::update_many()
+            .col_expr(api_keys::Column::OwnerUserId, Expr::value(None::<String>))
+            .filter(api_keys::Column::StoreId.eq(self.store()))
+            .filter(api_keys::Column::OwnerUserId.eq(user));
+        self.execute(&disowned).await
+    }
+
+    /// Returns the tickets that are assigned to a user, on all accounts, in the order of ticket ids.
+    pub async fn tickets_of_assignee(&self, user: &UserId) -> Result<Vec<TicketId>> {
+        self.ticket_ids(Condition::all().add(tickets::Column::AssigneeUserId.eq(user))).await
+    }
+
+    /// Returns the tickets of a restricted account that are assigned to users who may not use the account, in the order of ticket ids.
+    pub async fn tickets_of_unlisted_assignees(&self, account: &AccountId) -> Result<Vec<TicketId>> {
+        let mut listed = Query::select();
+        listed
+            .column(account_users::Column::UserId)
+            .from(account_users::Entity)
+            .and_where(account_users::Column::StoreId.eq(self.store()))
+            .and_where(account_users::Column::AccountId.eq(account));
+        let of_others = Condition::all()
+            .add(tickets::Column::AccountId.eq(account))
+            .add(tickets::Column::AssigneeUserId.is_not_null())
+            .add(tickets::Column::AssigneeUserId.not_in_subquery(listed));
+        self.ticket_ids(of_others).await
+    }
+
+    /// Returns the sorted ids of the tickets that fulfil the conditions. They are sorted here: SQLite has no statistics, and with an `ORDER
+    /// BY` it would scan all tickets instead of sorting a few.
+    async fn ticket_ids(&self, conditions: Condition) -> Result<Vec<TicketId>> {
+        let query = tickets::Entity::find()
+            .select_only()
+            .column(tickets::Column::Id)
+            .filter(tickets::Column::StoreId.eq(self.store()))
+            .filter(conditions);
+        let mut ids: Vec<TicketId> = self.select(query, |cells| cells.id()).await?;
+        ids.sort_unstable();
+        Ok(ids)
+    }
+
+    /// Replaces the users that may use an account. If `users` is empty, the account is open to all users.
+    pub async fn save_account_users(&self, account: &AccountId, users: &[UserId]) -> Result<()> {
+        let listed =
+            Condition::all().add(account_users::Column::StoreId.eq(self.store())).add(account_users::Column::AccountId.eq(account));
+        self.execute(&account_users::Entity::delete_many().filter(listed)).await?;
+        let rows = users.iter().map(|user| account_users::ActiveModel {
+            store_id: Set(self.store().to_string()),
+            account_id: Set(account.to_string()),
+            user_id: Set(user.to_string()),
+        });
+        for row in rows {
+            self.insert(row).await?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::{
+        domain::{clock::Clock, fixture::MovableClock},
+        store::{fixture::Fixture, sql::Sql},
+    };
+
+    #[tokio::test]
+    async fn tokens_from_before_grants_permit_everything_and_narrow_ones_go_with_them() {
+        let fixture = Fixture::alone().await;
+        fixture.role("r1", "Owner").await;
+        fixture.user("seat", Some("u1"), Some("Ann"), 0).await;
+        let clock: Arc<dyn Clock> = MovableClock::at(0);
+        let [full, narrow, old] = ["full", "narrow", "old"].map(SecretHash::of);
+        let write = fixture.db.write(&fixture.store, &clock).await.unwrap();
+        let (user, ends) = (UserId::from("u1"), Timestamp::from_millis(1000));
+        let few: GrantSet = "events,inbound".parse().unwrap();
+        let token = |can| NewCredential { user: &user, kind: CredentialKind::Token, can, sent_to: None };
+        write.insert_credential(&full, &token(GrantSet::EVERYTHING), ends).await.unwrap();
+        write.insert_credential(&narrow, &token(few), ends).await.unwrap();
+        write.commit().await.unwrap();
+        // The statement with which an earlier version of the program, without restricted grants, stores a token.
+        let insert = format!(
+            "INSERT INTO grants (hash, store_id, user_id, kind, created_at, expires_at) VALUES ('{}', '{}', 'u1', 'token', 0, 1000)",
+            old.as_str(),
+            fixture.store
+        );
+        fixture.execute(&insert).await.unwrap();
+        let can = async |hash: &SecretHash, kind| {
+            let found = fixture.db.user_of_credential(hash, kind, Timestamp::from_millis(1)).await.unwrap();
+            found.map(|manager| manager.can.to_string())
+        };
+        let tokens = async || {
+            [can(&full, CredentialKind::Token).await, can(&narrow, CredentialKind::Token).await, can(&old, CredentialKind::Token).await]
+        };
+        let of = |can: &str| Some(can.to_owned());
+        assert_eq!(tokens().await, [of("all"), of("events,inbound"), of("all")]);
+        assert_eq!(can(&narrow, CredentialKind::Session).await, None);
+        // An earlier version of the program looks for tokens of this kind only, and so does not find the restricted token.
+        let known = Sql::of(&fixture.store, "SELECT hash FROM grants WHERE store_id = $1 AND kind = 'token'");
+        let known = fixture.db.all(known, |cells| cells.take::<String>()).await.unwrap();
+        assert!(known.len() == 2 && !known.contains(&narrow.as_str().to_owned()), "{known:?}");
+        fixture.migrate_again("m0018_narrow_tokens").await;
+        assert_eq!(tokens().await, [of("all"), None, of("all")]);
+    }
+
+    #[tokio::test]
+    async fn a_link_that_was_sent_goes_with_its_address() {
+        let fixture = Fixture::alone().await;
+        fixture.role("r1", "Owner").await;
+        fixture.user("seat", Some("u1"), Some("Ann"), 0).await;
+        let clock: Arc<dyn Clock> = MovableClock::at(0);
+        let (user, link) = (UserId::from("u1"), SecretHash::of("link"));
+        let spelled = async |email: &str| {
+            fixture.execute(&format!("UPDATE users SET email = '{email}' WHERE store_id = '{}'", fixture.store)).await.unwrap();
+            let found = fixture.db.users_by_email("ÄNN@example.COM").await.unwrap();
+            (found.len(), fixture.db.user_of_credential(&link, CredentialKind::Link, Timestamp::from_millis(1)).await.unwrap().is_some())
+        };
+        let write = fixture.db.write(&fixture.store, &clock).await.unwrap();
+        let sent = NewCredential { user: &user, kind: CredentialKind::Link, can: GrantSet::EVERYTHING, sent_to: Some("Änn@example.com") };
+        write.insert_credential(&link, &sent, Timestamp::from_millis(0)).await.unwrap();
+        write.commit().await.unwrap();
+        // `spelled` returns the number of users that are found, and whether the link is valid. The case of ASCII letters matters only for
+        // the link.
+        assert_eq!(spelled("Änn@example.com").await, (1, true));
+        assert_eq!(spelled("ÄNN@Example.com").await, (1, false));
+        assert_eq!(spelled("änn@example.com").await, (0, false));
+        assert_eq!(spelled("Änn@example.com").await, (1, true));
+        fixture.migrate_again("m0023_links_by_email").await;
+        assert_eq!(spelled("Änn@example.com").await, (1, false));
+    }
+}

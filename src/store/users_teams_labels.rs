@@ -1,0 +1,179 @@
+//! Queries of users with their roles, teams with their members, and labels.
+
+use std::collections::HashMap;
+
+use sea_orm::{
+    ColumnTrait, Condition, EntityTrait, ExprTrait, Iterable, QueryFilter, QueryOrder, QuerySelect, QueryTrait,
+    sea_query::{Expr, JoinType, Order, Query, SelectStatement},
+};
+
+use crate::{
+    domain::{
+        ids::{RoleId, StoreId, TeamId, UserId},
+        paging::{Page, PageRequest, Position},
+        time::Timestamp,
+        users_teams_labels::{Label, Role, RoleKind, Team, User},
+    },
+    store::{
+        Db, Result,
+        entity::{roles, team_members, users},
+        row_decoding::{Cells, Row},
+        sql::{Sql, batches},
+        statement::from_entities::model,
+        statement::pages::PagedRow,
+    },
+};
+
+impl Row for Team {
+    const COLUMNS: &'static str = "id, name, description, created_at";
+
+    fn decode(cells: &mut Cells<'_>) -> Result<Self> {
+        Ok(Self { id: cells.id()?, name: cells.take()?, description: cells.take()?, created_at: cells.time()? })
+    }
+}
+
+impl PagedRow for Team {
+    const TABLE: &'static str = "teams";
+    const SORT: &'static str = "created_at";
+    const NEWEST_FIRST: bool = false;
+
+    fn position(&self) -> Position {
+        Position::new(self.created_at, self.id.as_str())
+    }
+}
+
+impl Row for Label {
+    const COLUMNS: &'static str = "id, label, color, updated_at";
+
+    fn decode(cells: &mut Cells<'_>) -> Result<Self> {
+        Ok(Self { id: cells.id()?, label: cells.take()?, color: cells.take()?, updated_at: cells.time()? })
+    }
+}
+
+impl PagedRow for Label {
+    const TABLE: &'static str = "labels";
+    const SORT: &'static str = "updated_at";
+
+    fn position(&self) -> Position {
+        Position::new(self.updated_at, self.id.as_str())
+    }
+}
+
+/// Returns a subquery for a column of a user's role. Its value is NULL if the store has no such role.
+fn role(column: roles::Column) -> SelectStatement {
+    let mut query = Query::select();
+    query
+        .column((roles::Entity, column))
+        .from(roles::Entity)
+        .and_where(Expr::col((roles::Entity, roles::Column::StoreId)).equals((users::Entity, users::Column::StoreId)))
+        .and_where(Expr::col((roles::Entity, roles::Column::Id)).equals((users::Entity, users::Column::RoleId)));
+    query
+}
+
+/// Returns a subquery for the kind of a user's role.
+pub(in crate::store) fn role_kind() -> SelectStatement {
+    role(roles::Column::Kind)
+}
+
+impl From<users::Model> for User {
+    fn from(row: users::Model) -> Self {
+        Self {
+            id: row.id.into(),
+            user_id: row.user_id.map(Into::into),
+            name: row.name,
+            email: row.email,
+            role_id: row.role_id.map(Into::into),
+            created_at: Timestamp::from_millis(row.created_at),
+        }
+    }
+}
+
+impl Db {
+    /// Returns all users, or only the user with this `userId`, oldest first. With each user returns the user's role, if the store has that
+    /// role.
+    pub async fn users(&self, store: &StoreId, user: Option<&UserId>) -> Result<Vec<(User, Option<Role>)>> {
+        let query = users::Entity::find()
+            .expr(role(roles::Column::Id))
+            .expr(role(roles::Column::Name))
+            .expr(role(roles::Column::Kind))
+            .filter(users::Column::StoreId.eq(store))
+            .apply_if(user, |query, user| query.filter(users::Column::UserId.eq(user)))
+            .order_by_asc(users::Column::CreatedAt)
+            .order_by_asc(users::Column::Id);
+        self.select(query, |cells| {
+            let user = model::<users::Entity>(cells)?.into();
+            let (id, name, kind): (_, _, Option<String>) = (cells.optional_id()?, cells.take()?, cells.take()?);
+            let kind = kind.and_then(|kind| RoleKind::of(&kind));
+            let role = id.zip(name).map(|(id, name)| Role { id, name, kind });
+            Ok((user, role))
+        })
+        .await
+    }
+
+    /// Returns the id of the store's first role of this kind, in the order of ids.
+    pub async fn role_of_kind(&self, store: &StoreId, kind: RoleKind) -> Result<Option<RoleId>> {
+        let of_kind = roles::Entity::find().filter(roles::Column::StoreId.eq(store.as_str())).filter(roles::Column::Kind.eq(kind.name()));
+        Ok(self.find_one(of_kind.order_by_asc(roles::Column::Id)).await?.map(|row| row.id.into()))
+    }
+
+    /// Returns the users with these `userId`s that the store has, in any order.
+    pub async fn users_by_id(&self, store: &StoreId, ids: Vec<&UserId>) -> Result<Vec<User>> {
+        let mut users = Vec::new();
+        for ids in batches(ids.into_iter().map(UserId::as_str)) {
+            let query = users::Entity::find().filter(users::Column::StoreId.eq(store)).filter(users::Column::UserId.is_in(ids));
+            users.append(&mut self.select(query, |cells| Ok(model::<users::Entity>(cells)?.into())).await?);
+        }
+        Ok(users)
+    }
+
+    /// Returns a page of all teams, or of the teams with this member, oldest first.
+    pub async fn teams(&self, store: &StoreId, user: Option<&UserId>, page: &PageRequest) -> Result<Page<Team>> {
+        let mut sql = Sql::of(store, "store_id = $1");
+        if let Some(user) = user {
+            sql.push(" AND EXISTS (SELECT 1 FROM team_members m WHERE m.store_id = $1 AND m.team_id = teams.id AND m.user_id = ");
+            sql.text(user.as_str()).push(")");
+        }
+        self.page(sql, page).await
+    }
+
+    /// Returns the members of these teams, by team, in the team's order. A member is a user id, and the user with that id if the store has
+    /// one.
+    pub async fn team_members(&self, store: &StoreId, teams: Vec<&TeamId>) -> Result<HashMap<TeamId, Vec<(UserId, Option<User>)>>> {
+        let mut members: HashMap<TeamId, Vec<(UserId, Option<User>)>> = HashMap::new();
+        for ids in batches(teams.into_iter().map(TeamId::as_str)) {
+            let of_member = Condition::all()
+                .add(Expr::col((users::Entity, users::Column::StoreId)).equals((team_members::Entity, team_members::Column::StoreId)))
+                .add(Expr::col((users::Entity, users::Column::UserId)).equals((team_members::Entity, team_members::Column::UserId)));
+            let mut query = Query::select();
+            query
+                .columns([(team_members::Entity, team_members::Column::TeamId), (team_members::Entity, team_members::Column::UserId)])
+                .expr(Expr::col((users::Entity, users::Column::Id)).is_not_null())
+                .columns(users::Column::iter().map(|column| (users::Entity, column)))
+                .from(team_members::Entity)
+                .join(JoinType::LeftJoin, users::Entity, of_member)
+                .and_where(team_members::Column::StoreId.eq(store))
+                .and_where(team_members::Column::TeamId.is_in(ids))
+                .order_by((team_members::Entity, team_members::Column::TeamId), Order::Asc)
+                .order_by((team_members::Entity, team_members::Column::Position), Order::Asc);
+            let rows = self.select(query, |cells| {
+                let (team, id): (TeamId, UserId) = (cells.id()?, cells.id()?);
+                let user = if cells.flag()? { Some(model::<users::Entity>(cells)?.into()) } else { None };
+                Ok((team, id, user))
+            });
+            for (team, id, user) in rows.await? {
+                members.entry(team).or_default().push((id, user));
+            }
+        }
+        Ok(members)
+    }
+
+    /// Returns a page of labels, most recently updated first. `search` must be folded (see [`fold`](crate::domain::text::fold)).
+    pub async fn labels(&self, store: &StoreId, search: Option<&str>, page: &PageRequest) -> Result<Page<Label>> {
+        let mut sql = Sql::of(store, "store_id = $1");
+        if let Some(search) = search {
+            sql.push(" AND ");
+            self.push_contains(&mut sql, "folded", search);
+        }
+        self.page(sql, page).await
+    }
+}

@@ -13,8 +13,8 @@ use crate::{
         users_teams_labels::RoleKind,
     },
     service::{
+        seats::NewUser,
         stores::{self, StoreSettings},
-        user_creation::{self, NewUser},
     },
 };
 
@@ -103,11 +103,10 @@ impl StoreCommand {
                 let store = stores::create(&db, &clocks_and_ids, StoreId::from(id), settings.settings(Some(name))).await?;
                 print(store.id.as_str())?;
                 if let Some(user) = user {
-                    let user_id = user_creation::create(&db, &clocks_and_ids, &store.id, user).await?;
+                    let (service, editor) = (service(db.clone(), clocks_and_ids), Editor::command_line(store.id));
+                    let (user_id, _) = service.add_user(&editor, user).await?;
                     print(user_id.as_str())?;
-                    let (link, _) = service(db.clone(), clocks_and_ids)
-                        .issue(&Editor::command_line(store.id), &user_id, CredentialKind::Link, GrantSet::EVERYTHING)
-                        .await?;
+                    let (link, _) = service.issue(&editor, &user_id, CredentialKind::Link, GrantSet::EVERYTHING).await?;
                     print(&link_url(&owner.public_url, &link))?;
                 }
             }

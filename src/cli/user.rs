@@ -5,10 +5,10 @@ use serde_json::json;
 
 use super::{CliResult, StoreArg, print};
 use crate::{
-    app::open_migrated,
+    app::{open_migrated, service},
     config::Config,
-    domain::{ids::StoreId, users_teams_labels::RoleKind},
-    service::user_creation::{self, NewUser},
+    domain::{ids::StoreId, settings_access::Editor, users_teams_labels::RoleKind},
+    service::seats::NewUser,
 };
 
 #[derive(Debug, Subcommand)]
@@ -41,13 +41,15 @@ fn role(text: &str) -> Result<RoleKind, String> {
 impl UserCommand {
     pub async fn run(self, config: &Config) -> CliResult {
         let (db, clocks_and_ids) = open_migrated(config).await?;
+        let service = service(db.clone(), clocks_and_ids);
         match self {
             Self::Create { store, name, email, role } => {
-                let user = user_creation::create(&db, &clocks_and_ids, &StoreId::from(store.store), NewUser { name, email, role }).await?;
-                print(user.as_str())?;
+                let editor = Editor::command_line(StoreId::from(store.store));
+                let (user_id, _) = service.add_user(&editor, NewUser { name, email, role }).await?;
+                print(user_id.as_str())?;
             }
             Self::List { store } => {
-                for (user, role) in user_creation::list(&db, &StoreId::from(store.store)).await? {
+                for (user, role) in service.users_of_store(&StoreId::from(store.store)).await? {
                     let line = json!({
                         "userId": user.user_id,
                         "name": user.name,

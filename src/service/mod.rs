@@ -35,6 +35,7 @@ pub mod outbound;
 mod read_tests;
 pub mod sandbox;
 pub mod search;
+pub mod seats;
 #[cfg(test)]
 mod send_tests;
 pub mod sends;
@@ -46,7 +47,6 @@ mod ticket_state_tests;
 pub mod ticket_states;
 pub mod ticket_writes;
 pub mod undelivered_messages;
-pub mod user_creation;
 pub mod users_teams_labels;
 pub mod webhooks;
 mod write_transaction;

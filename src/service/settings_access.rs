@@ -1,5 +1,5 @@
-//! Use-cases for access to a store's settings by links, sessions and tokens (credentials), for users' seats (a seat is the membership of a
-//! user in a store), for the users of a channel account, and for the audit log (contract, section 5; our decisions, section 7).
+//! Use-cases for access to a store's settings by links, sessions and tokens (credentials), for the users of a channel account, and for the
+//! audit log (contract, section 5; our decisions, section 7).
 //!
 //! Of a credential's secret, only the hash is stored. The role and the seat of the user are looked up on every request, so a user who loses
 //! the role or the seat immediately loses access to the settings. Credentials expire by real time, so users stay signed in when the clock
@@ -13,14 +13,13 @@ use super::{Error, Result, Service, keys::fresh_secret, write_transaction::Write
 use crate::domain::{
     events::EventChange,
     grants::GrantSet,
-    ids::{AccountId, CredentialId, SeatId, StoreId, TicketId, UserId},
+    ids::{AccountId, CredentialId, StoreId, TicketId, UserId},
     keys::{Secret, SecretHash},
     settings_access::{
-        AuditLogEntry, CREDENTIAL_PREFIX, CredentialKind, Editor, EmailLoginUser, Entry, ListedCredential, Manager, NewCredential, OWNER,
-        Subject, Via, manages,
+        AuditLogEntry, CREDENTIAL_PREFIX, CredentialKind, Editor, EmailLoginUser, Entry, ListedCredential, Manager, NewCredential, Subject,
+        Via, manages,
     },
     store::Account,
-    users_teams_labels::User,
 };
 
 /// The maximum number of permitted users of a channel account.
@@ -171,35 +170,6 @@ impl Service {
         Ok(self.db().audited(store, subject, before, limit).await?)
     }
 
-    /// Removes a user's seat in the store. The user's tickets lose their assignee, the user's keys act for the oldest owner from then on,
-    /// and the user's links, sessions and tokens end. Only an owner may remove an owner, and the last owner cannot be removed.
-    pub async fn remove_user(&self, editor: &Editor, id: &SeatId) -> Result<RemovedAccess> {
-        let mut change = self.begin_edit(editor).await?;
-        let seats = change.seat_and_owners(id).await?;
-        let (user, role) = seats.iter().find(|(user, _)| user.id == *id).ok_or_else(|| Error::missing("id", "user", id))?.clone();
-        if !editor.is_owner && role.as_deref() == Some(OWNER) {
-            return Err(Error::forbidden("id", "names an owner of the store, whom only an owner may remove"));
-        }
-        let is_owner = |(user, role): &&(User, Option<String>)| user.user_id.is_some() && role.as_deref() == Some(OWNER);
-        let mut owners = seats.iter().filter(is_owner);
-        if owners.next().is_some_and(|(owner, _)| owner.id == *id) && owners.next().is_none() {
-            return Err(Error::conflict("id", "names the store's last owner; make somebody else one first"));
-        }
-        let mut taken = RemovedAccess::default();
-        let mut detail = json!({ "userId": user.user_id, "name": user.name, "role": role });
-        if let Some(user_id) = &user.user_id {
-            let tickets = change.tickets_of_assignee(user_id).await?;
-            taken.unassigned = unassign(&mut change, tickets, |assignee| assignee == user_id).await?;
-            detail["unassigned"] = taken.unassigned.into();
-            detail["keys"] = change.reassign_keys_to_owner(user_id).await?.into();
-            change.delete_credentials(user_id).await?;
-        }
-        change.delete_seat(id).await?;
-        change.audit(Entry { action: "user.removed", subject: Subject::User, subject_id: id.to_string(), detail });
-        change.end().await?;
-        Ok(taken)
-    }
-
     /// Returns every channel account, including disconnected ones, with its permitted users, oldest first.
     pub async fn account_access(&self, store: &StoreId) -> Result<Vec<AccountAccess>> {
         let mut users: HashMap<AccountId, Vec<UserId>> = HashMap::new();
@@ -244,7 +214,7 @@ impl Service {
 
 /// Removes the assignee of those tickets whose assignee loses access; returns their number. A ticket that was reassigned
 /// after `tickets` were read keeps its new assignee. Lock order: conversations before their tickets, as for an inbound message.
-async fn unassign(change: &mut WriteTransaction<'_>, tickets: Vec<TicketId>, loses: impl Fn(&UserId) -> bool) -> Result<usize> {
+pub(super) async fn unassign(change: &mut WriteTransaction<'_>, tickets: Vec<TicketId>, loses: impl Fn(&UserId) -> bool) -> Result<usize> {
     change.lock_conversations_of(&tickets).await?;
     let mut count = 0;
     for id in tickets {

@@ -9,7 +9,7 @@ use sea_orm::{
 
 use crate::{
     domain::{
-        ids::{RoleId, StoreId, TeamId, UserId},
+        ids::{StoreId, TeamId, UserId},
         paging::{Page, PageRequest, Position},
         time::Timestamp,
         users_teams_labels::{Label, Role, RoleKind, Team, User},
@@ -108,12 +108,6 @@ impl Db {
             Ok((user, role))
         })
         .await
-    }
-
-    /// Returns the id of the store's first role of this kind, in the order of ids.
-    pub async fn role_of_kind(&self, store: &StoreId, kind: RoleKind) -> Result<Option<RoleId>> {
-        let of_kind = roles::Entity::find().filter(roles::Column::StoreId.eq(store.as_str())).filter(roles::Column::Kind.eq(kind.name()));
-        Ok(self.find_one(of_kind.order_by_asc(roles::Column::Id)).await?.map(|row| row.id.into()))
     }
 
     /// Returns the users with these `userId`s that the store has, in any order.

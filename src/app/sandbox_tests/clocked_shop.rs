@@ -27,10 +27,7 @@ use crate::{
         webhooks::AttemptLogPage,
     },
     http::machinery::routing::{PREFIX, SETTINGS_PREFIX},
-    service::{
-        Service,
-        user_creation::{self, NewUser},
-    },
+    service::{Service, seats::NewUser},
     store::fixture::Fixture,
     telemetry::metrics::Metrics,
 };
@@ -89,8 +86,8 @@ impl ClockedShop {
         let app = app.await.unwrap();
         let service = app.state.service.clone();
         let new = NewUser { name: "Mali".to_owned(), email: "mali@example.com".to_owned(), role: RoleKind::Owner };
-        let owner = user_creation::create(&fixture.db, &clocks_and_ids, &fixture.store, new).await.unwrap();
         let editor = Editor::command_line(fixture.store.clone());
+        let (owner, _) = service.add_user(&editor, new).await.unwrap();
         let (token, _) = service.issue(&editor, &owner, CredentialKind::Token, GrantSet::EVERYTHING).await.unwrap();
         let passage = if in_sandbox {
             let (stop, stopped) = watch::channel(());

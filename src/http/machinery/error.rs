@@ -239,6 +239,8 @@ documented! {
     SettingsReceipt = &[400, 401, 403, 409, 413, 415], "The signed request was accepted before: `webhook-id` and `webhook-timestamp` are the same.", Signature;
     /// The errors of a change of settings that creates a record of which a store may have only a limited number.
     SettingsAddition = &[400, 401, 403, 409, 413, 415], "The store has the largest permitted number of such records; `error.message` says how many.", Session;
+    /// The errors of the addition of a user.
+    SettingsMembership = &[400, 401, 403, 409, 413, 415], "Another user of the store has the e-mail address, or the store has the largest permitted number of users; `error.message` says which.", Session;
     /// The errors of a change of settings that names a record, and that is accepted whatever the state of that record.
     SettingsEdit = &[400, 401, 403, 404, 413, 415], "", Session;
     /// The errors of a change of settings that is refused in some states of a record.

@@ -13,13 +13,16 @@ use crate::{
     http::{
         machinery::{
             body::Body,
-            error::{ApiError, Failure, SettingsCatalog, SettingsEdit, SettingsRemoval},
+            error::{ApiError, Failure, SettingsCatalog, SettingsChange, SettingsEdit, SettingsMembership, SettingsRemoval},
             params::{Id, Query, Required, ScalarParam},
             reply::{All, One, Reply},
         },
         schemas::value_types::{AddressText, EnumValue, UserIdText, ValueSet},
     },
-    service::settings_access::{AccountAccess, RemovedAccess},
+    service::{
+        seats::NewUser,
+        settings_access::{AccountAccess, RemovedAccess},
+    },
 };
 
 /// A seat: of a teammate, or of a person who was invited and has not joined yet.
@@ -70,6 +73,37 @@ impl From<UserView> for Seat {
             role_kind,
         }
     }
+}
+
+/// A new user.
+#[derive(Debug, Object, Deserialize)]
+#[oai(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct UserAddition {
+    /// The name of the person, not blank.
+    #[oai(validator(min_length = 1, max_length = 100))]
+    name: String,
+    /// The e-mail address of the person, to which links to the settings page are sent. No other user of the store has it.
+    #[oai(validator(max_length = 254))]
+    email: String,
+    /// What the user may do in the settings. If the store has no role of this kind, it gets one.
+    role: EnumValue<RoleKinds>,
+}
+
+/// The new role of a user.
+#[derive(Debug, Object, Deserialize)]
+#[oai(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RoleChange {
+    /// The seat whose role changes: its `id` in the list of users, not its `userId`.
+    #[oai(validator(max_length = 64))]
+    id: String,
+    /// What the user may do in the settings from now on. If the store has no role of this kind, it gets one.
+    role: EnumValue<RoleKinds>,
+}
+
+fn role_kind(name: &EnumValue<RoleKinds>) -> Result<RoleKind, ApiError> {
+    RoleKind::of(&name.0).ok_or_else(|| ApiError::field("body.role", "is no kind of role"))
 }
 
 /// A channel account and the users who may work on it.
@@ -144,6 +178,38 @@ impl TeamOperations {
     async fn list_seats(&self, managed: GrantedRequest<grants::Team>) -> Result<Reply<All<Seat>>, Failure<SettingsCatalog>> {
         let users: Vec<Seat> = managed.state.service.users(managed.store(), None, true).await?.into_iter().map(Into::into).collect();
         Ok(Reply::of(&managed.context, &users, vec![]))
+    }
+
+    /// Add a user
+    ///
+    /// Adds a user to the store, who has no password: an owner or admin signs in to the settings page with a link, which the operation
+    /// `sendLink` sends by e-mail if the server sends e-mail. Only an owner can add an owner.
+    #[oai(path = "/users", method = "post", operation_id = "addUser")]
+    async fn add_user(
+        &self,
+        managed: GrantedRequest<grants::All>,
+        body: Body<UserAddition>,
+    ) -> Result<Reply<One<Seat>>, Failure<SettingsMembership>> {
+        let new = body.parse()?;
+        let new = NewUser { role: role_kind(&new.role)?, name: new.name, email: new.email };
+        let (_, added) = managed.state.service.add_user(&managed.editor, new).await.map_err(ApiError::in_body)?;
+        Ok(Reply::of(&managed.context, &Seat::from(added), vec![]))
+    }
+
+    /// Set a user's role
+    ///
+    /// Gives a user another role. Who loses the role of an owner or admin is refused from the next request on. Only an owner can change the
+    /// role of an owner or make a user an owner, and the last owner stays an owner.
+    #[oai(path = "/users/role", method = "put", operation_id = "setUserRole")]
+    async fn set_user_role(
+        &self,
+        managed: GrantedRequest<grants::All>,
+        body: Body<RoleChange>,
+    ) -> Result<Reply<One<Seat>>, Failure<SettingsChange>> {
+        let change = body.parse()?;
+        let kind = role_kind(&change.role)?;
+        let changed = managed.state.service.set_role(&managed.editor, &change.id.into(), kind).await.map_err(ApiError::in_body)?;
+        Ok(Reply::of(&managed.context, &Seat::from(changed), vec![]))
     }
 
     /// Remove a user

@@ -59,7 +59,7 @@ const OPERATIONS: [(&str, &[&str]); 8] = [
         ],
     ),
     ("audit", &["listAuditEntries"]),
-    ("all", &["advanceClock"]),
+    ("all", &["addUser", "advanceClock", "setUserRole"]),
     ("", &["openSession", "sendLink", "getSession", "endSession", "getClock"]),
 ];
 

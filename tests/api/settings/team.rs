@@ -1,11 +1,11 @@
-//! Tests of the removal of users, and of changes of the users who have access to an account. In both cases, the tickets of users who lose
-//! access become unassigned.
+//! Tests of adding users, of changes of their roles, of the removal of users, and of changes of the users who have access to an account. In
+//! the last two cases, the tickets of users who lose access become unassigned.
 
 use std::thread;
 
 use serde_json::{Value, json};
 
-use super::{DEE, SettingsFixture, grant};
+use super::{DEE, SettingsFixture, grant, text};
 use crate::{
     REV_A,
     fixture::{ANN, BO, CAT, GHOST},
@@ -17,6 +17,96 @@ fn set(fixture: &SettingsFixture, account: &str, users: &[&str]) -> crate::clien
 
 fn assignee(fixture: &SettingsFixture, ticket: &str) -> Option<String> {
     fixture.shop.ticket(ticket).get("assigneeUserId").and_then(Value::as_str).map(str::to_owned)
+}
+
+fn add(fixture: &SettingsFixture, token: &str, email: &str, role: &str) -> crate::client::Answer {
+    fixture.call_as(token, "POST", "/users").json(json!({"name": " Noi ", "email": email, "role": role})).send()
+}
+
+fn set_role(fixture: &SettingsFixture, token: &str, id: &str, role: &str) -> crate::client::Answer {
+    fixture.call_as(token, "PUT", "/users/role").json(json!({"id": id, "role": role})).send()
+}
+
+#[test]
+fn an_added_user_signs_in_and_is_seen_by_the_contract() {
+    let fixture = SettingsFixture::open();
+    let before = fixture.changes();
+    let seat = add(&fixture, &fixture.token, "noi@shop.example", "admin").ok();
+    let (id, user) = (text(&seat["id"]), text(&seat["userId"]));
+    assert_eq!((&seat["name"], &seat["email"], &seat["roleKind"]), (&json!("Noi"), &json!("noi@shop.example"), &json!("admin")));
+    assert_eq!(fixture.get("/users").send().row(&id), seat);
+    let shown = fixture.shop.api.get("/users").send().row(&id);
+    assert_eq!((&shown["userId"], &shown["name"]), (&json!(user), &json!("Noi")));
+    let theirs = grant(&fixture.shop, "token", &user);
+    assert_eq!(fixture.call_as(&theirs, "GET", "/session").send().ok()["role"], "admin");
+    // The store had no role of the kind `admin` or has one already; a second user gets the same role.
+    let second = add(&fixture, &fixture.token, "fon@shop.example", "admin").ok();
+    assert_eq!(second["role"], seat["role"]);
+    // Who loses the role of an admin loses access with the next request.
+    let agent = set_role(&fixture, &fixture.token, &id, "agent").ok();
+    assert_eq!((&agent["id"], &agent["roleKind"]), (&json!(id), &json!("agent")));
+    assert!([401, 403].contains(&fixture.call_as(&theirs, "GET", "/users").exchange().status));
+    // The same role again changes nothing.
+    set_role(&fixture, &fixture.token, &id, "agent").ok();
+    let user_change = |action: &str, id: &str| (action.to_owned(), "user".to_owned(), id.to_owned());
+    let got: Vec<_> = fixture.changes_since(before).into_iter().filter(|(_, kind, _)| kind == "user").collect();
+    let second = text(&second["id"]);
+    assert_eq!(got, [user_change("user.added", &id), user_change("user.added", &second), user_change("user.role_set", &id)]);
+}
+
+#[test]
+fn a_user_who_cannot_be_added_is_refused_with_the_reason() {
+    let fixture = SettingsFixture::open();
+    let (owner, dee) = (fixture.token.clone(), grant(&fixture.shop, "token", DEE));
+    add(&fixture, &owner, "noi@shop.example", "agent").ok();
+    let before = (fixture.get("/users").send().ids(), fixture.changes());
+    let taken = add(&fixture, &owner, "NOI@shop.example", "agent").fails(409);
+    assert!(taken.starts_with("`body.email`") && taken.contains("another user"), "{taken}");
+    add(&fixture, &owner, "not an address", "agent").refuses("body.email");
+    add(&fixture, &owner, "boss@shop.example", "boss").refuses("body.role");
+    for name in ["", "  ", "a\nb", &"x".repeat(101)] {
+        fixture.post("/users", json!({"name": name, "email": "x@shop.example", "role": "agent"})).refuses("body.name");
+    }
+    for missing in ["name", "email", "role"] {
+        let mut body = json!({"name": "x", "email": "x@shop.example", "role": "agent"});
+        body.as_object_mut().map(|body| body.remove(missing));
+        fixture.post("/users", body).refuses(&format!("body.{missing}"));
+    }
+    // Only an owner can make an owner, or change the role of an owner.
+    assert!(add(&fixture, &dee, "x@shop.example", "owner").fails(403).starts_with("`body.role`"));
+    assert!(set_role(&fixture, &dee, "seat-bo", "owner").fails(403).starts_with("`body.role`"));
+    assert!(set_role(&fixture, &dee, "seat-cat", "agent").fails(403).starts_with("`body.id` names an owner"));
+    set_role(&fixture, &owner, "seat-nobody", "agent").fails(404);
+    assert_eq!((fixture.get("/users").send().ids(), fixture.changes()), before);
+}
+
+#[test]
+fn of_equal_users_added_at_once_one_is_added() {
+    let fixture = SettingsFixture::open();
+    let statuses = thread::scope(|scope| {
+        let adding: Vec<_> = (0..8).map(|_| scope.spawn(|| add(&fixture, &fixture.token, "noi@shop.example", "admin").status)).collect();
+        adding.into_iter().map(|one| one.join().unwrap_or_default()).collect::<Vec<_>>()
+    });
+    assert_eq!(statuses.iter().filter(|status| **status == 200).count(), 1, "{statuses:?}");
+    assert!(statuses.iter().all(|status| [200, 409].contains(status)), "{statuses:?}");
+}
+
+#[test]
+fn of_two_owners_who_demote_each_other_one_stays() {
+    for _ in 0..3 {
+        let fixture = SettingsFixture::open();
+        let cat = grant(&fixture.shop, "token", CAT);
+        let demote =
+            |token: &str, id: &str| fixture.call_as(token, "PUT", "/users/role").json(json!({"id": id, "role": "agent"})).exchange().status;
+        let statuses = thread::scope(|scope| {
+            let one = scope.spawn(|| demote(&fixture.token, "seat-cat"));
+            let other = scope.spawn(|| demote(&cat, "seat-ann"));
+            [one.join().unwrap_or_default(), other.join().unwrap_or_default()]
+        });
+        assert!(statuses.contains(&200) && statuses.iter().any(|status| [401, 403, 409].contains(status)), "{statuses:?}");
+        let owners = fixture.shop.server.database.ask("SELECT id FROM users WHERE store_id = 'desk' AND role_id = 'role-owner'");
+        assert_eq!(owners.len(), 1);
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 import { copy, readable } from "./dialogs.js";
 import { all, announce, clock, one, options } from "./elements.js";
-import { Refused, fetched, get, known, nameOf, namesOf, post, remove, whenUnwelcome } from "./settings_api.js";
+import { Refused, fetched, get, known, nameOf, post, rememberSeats, remove, whenUnwelcome } from "./settings_api.js";
 import { acts, forget, here, turn } from "./sections.js";
 import { LANGUAGES, choose, language, localize, t, zone } from "./texts.js";
 
@@ -48,7 +48,7 @@ async function enter() {
     known.kinds = document.components.schemas.EventKind.enum;
     known.accounts = channels;
     known.session = opened;
-    known.names = namesOf(seats);
+    rememberSeats(seats);
   } catch (refused) {
     // A user who opens the page without a link has made no mistake, so no error is shown.
     return leave(refused.status === 401 && refused.message.startsWith("there is no session") ? { status: 200, message: t("not-signed-in") } : refused);
@@ -73,9 +73,10 @@ function leave({ status, message }) {
   one("#gate").hidden = false;
   one("#gate-message").textContent = readable(message);
   one("#gate-message").classList.toggle("failure", status !== 200);
-  one("#gate-help").hidden = ![200, 401].includes(status);
-  const mail = document.getElementById("gate-mail");
-  if (mail) mail.hidden = ![200, 401].includes(status);
+  // How a user gets a link: by e-mail if the server sends e-mail, else from the operator of the server.
+  const [mail, help] = [document.getElementById("gate-mail"), one("#gate-help")];
+  help.hidden = true;
+  (mail ?? help).hidden = ![200, 401].includes(status);
   const settled = [200, 401, 403].includes(status);
   one("#gate-again").hidden = settled;
   if (settled) link = undefined;

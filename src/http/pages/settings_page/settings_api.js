@@ -5,13 +5,19 @@ import { t } from "./texts.js";
 const PLANE = "/settings/v1";
 
 // The data of the session. `session`: as the settings API describes it; undefined without a session. `names`: names of users by `userId`.
-// `accounts`: the channel accounts. `scopes` and `kinds`: every scope and every kind of event, as the OpenAPI document of the settings API
-// lists them.
-export const known = { session: undefined, names: new Map(), accounts: [], scopes: [], kinds: [] };
+// `owner`: the name of the store's oldest owner. `accounts`: the channel accounts. `scopes` and `kinds`: every scope and every kind of
+// event, as the OpenAPI document of the settings API lists them.
+export const known = { session: undefined, names: new Map(), owner: "", accounts: [], scopes: [], kinds: [] };
 
 // Returns the name of each user by `userId`, or the e-mail address of a user without a name. `seats` are the people who may sign in; an
 // invited person has no `userId` yet.
-export const namesOf = (seats) => new Map(seats.filter((seat) => seat.userId).map((seat) => [seat.userId, seat.name ?? seat.email ?? seat.userId]));
+const namesOf = (seats) => new Map(seats.filter((seat) => seat.userId).map((seat) => [seat.userId, seat.name ?? seat.email ?? seat.userId]));
+
+// Keeps what the page shows of the seats: the names of the users, and the store's oldest owner. The settings API lists the oldest seat first.
+export function rememberSeats(seats) {
+  known.names = namesOf(seats);
+  known.owner = nameOf(seats.find((seat) => seat.userId && seat.roleKind === "owner")?.userId) ?? "";
+}
 
 export const nameOf = (user) => known.names.get(user) ?? user;
 

@@ -40,7 +40,11 @@ const DETAILS = `<dialog id="attempt-dialog" aria-labelledby="attempt-title"><fo
 
 const TONES = { delivered: "good", retrying: "warn", late: "warn", given_up: "bad", disabled: "bad" };
 
+// Returns whether a later attempt of the same event is shown: then this one is not repeated any more.
+const isOvertaken = (attempt) => view.records.some((other) => other.eventId === attempt.eventId && other.position > attempt.position);
+
 function fillAttempt(attempt, slots, text) {
+  const waits = attempt.outcome === "retrying" && !isOvertaken(attempt);
   text({
     type: attempt.type,
     eventId: attempt.eventId,
@@ -48,9 +52,9 @@ function fillAttempt(attempt, slots, text) {
     answer: attempt.status ?? attempt.reason ?? t("delivery-no-answer"),
     took: t("delivery-millis", { millis: attempt.millis }),
   });
-  badge(slots.outcome, t(`outcome-${attempt.outcome}`), TONES[attempt.outcome] ?? "warn");
+  badge(slots.outcome, t(attempt.outcome === "retrying" && !waits ? "outcome-failed" : `outcome-${attempt.outcome}`), TONES[attempt.outcome] ?? "warn");
   stamp(slots.startedAt, attempt.startedAt);
-  stamp(slots.nextAttemptAt, attempt.nextAttemptAt);
+  stamp(slots.nextAttemptAt, waits ? attempt.nextAttemptAt : undefined);
 }
 
 async function loadLog() {

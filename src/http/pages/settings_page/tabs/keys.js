@@ -2,11 +2,13 @@
 
 import { add, changed, confirmAndPerform, table } from "../sections.js";
 import { openDialog, showSecret } from "../dialogs.js";
-import { badge, boxes, one, options, stamp } from "../elements.js";
+import { badge, boxes, clock, one, options, stamp } from "../elements.js";
 import { Refused, get, known, nameOf, patch, post, remove } from "../settings_api.js";
 import { t } from "../texts.js";
 
 const SOON_MILLIS = 14 * 24 * 3600 * 1000;
+// How long a former secret stays valid after a rotation.
+const OVERLAP_MILLIS = 2 * 3600 * 1000;
 
 const ROW = `<template id="key-row"><tr role="row">
   <td role="cell" data-label="${t("key")}"><strong data-slot="name"></strong> <code data-slot="masked"></code> <small data-slot="actsAs"></small></td>
@@ -29,7 +31,7 @@ const DIALOG = `<dialog id="key-dialog" aria-labelledby="key-dialog-title"><form
   <label>${t("name")} <input name="name" required maxlength="100" autocomplete="off" autofocus></label>
   <fieldset><legend>${t("scopes")}</legend><div class="boxes" id="scopes"></div></fieldset>
   <p class="hint">${t("key-scopes-hint")}</p>
-  <div id="acts-as"><label>${t("key-acts-as")} <select name="userId"></select></label>
+  <div id="acts-as" class="group"><label>${t("key-acts-as")} <select name="userId"></select></label>
     <p class="hint">${t("key-acts-as-hint")}</p></div>
   <p class="failure" role="alert"></p>
   <p class="buttons"><button type="button" data-act="close">${t("cancel")}</button> <button class="main">${t("save")}</button></p>
@@ -61,7 +63,7 @@ function keyForm(title, former, perform) {
   const dialog = one("#key-dialog");
   const form = one("form", dialog);
   boxes(one("#scopes"), "scopes", known.scopes.map((scope) => [scope, scope]), former?.scopes ?? []);
-  options(form.elements.userId, [["", t(known.session.role === "owner" ? "key-acts-as-owner" : "key-acts-as-you")], ...known.names]);
+  options(form.elements.userId, [["", known.session.role === "owner" ? t("key-acts-as-owner", { name: known.owner }) : t("key-acts-as-you")], ...known.names]);
   one("#key-dialog-title").textContent = title;
   form.elements.name.value = former?.name ?? "";
   one("#acts-as").hidden = Boolean(former);
@@ -86,7 +88,8 @@ const acts = {
   "rotate-key"(id) {
     const { name } = key(id);
     const perform = (ended) => post("/keys/rotate", { keyId: id, ...(ended && { endFormerSecrets: true }) });
-    const note = (ended) => t(ended ? "former-secret-ended" : "key-rotate-note");
+    const until = clock(Date.now() + OVERLAP_MILLIS, { timeStyle: "short" });
+    const note = (ended) => (ended ? t("former-secret-ended") : t("key-rotate-note", { time: until }));
     return confirmAndPerform(t("key-rotate", { name }), t("key-rotate-text"), t("rotate"), perform, t("key-rotated", { name }), { secretOf: t("key-secret", { name }), note, box: t("end-former-secret") });
   },
   "suspend-key"(id) {

@@ -1,11 +1,13 @@
 // The tab of undelivered messages: failed ones, and pending ones, which the server still tries to send.
 
-import { add, changed, table } from "../sections.js";
-import { badge, one, stamp } from "../elements.js";
-import { accountText, get, post } from "../settings_api.js";
+import { add, changed, here, table } from "../sections.js";
+import { announce, badge, one, stamp } from "../elements.js";
+import { accountText, get, known, post } from "../settings_api.js";
 import { t } from "../texts.js";
 
 const LIMIT = 200;
+// How long after "Send again" the page looks whether the channel has accepted the message.
+const ATTEMPT_MILLIS = 1500;
 
 const ROW = `<template id="undelivered-row"><tr role="row">
   <td role="cell" data-label="${t("undelivered-message")}"><span class="message" data-slot="message"></span></td>
@@ -46,12 +48,17 @@ async function fetchMessages() {
 
 const acts = {
   async "retry-message"(messageId) {
+    const { contactName } = view.records.find((message) => message.messageId === messageId) ?? {};
     await post("/messages/retry", { messageId });
     await changed(t("undelivered-queued"));
+    await new Promise((done) => setTimeout(done, ATTEMPT_MILLIS));
+    if (!known.session || here() !== view.name) return;
+    await changed();
+    if (!view.records.some((message) => message.messageId === messageId)) announce(t("undelivered-delivered", { contact: contactName ?? "" }));
   },
 };
 
-add({
+const view = add({
   name: "undelivered", id: "messageId", label: (message) => textOf(message).slice(0, 60), fill: fillMessage, fetch: fetchMessages, acts, refresh: 5000,
   body: `<state>${table("undelivered", "undelivered-row", ["undelivered-message", "undelivered-contact", "undelivered-sent", "undelivered-state", "undelivered-reason", "undelivered-next", "actions"])}
     <p class="hint" id="undelivered-more" hidden>${t("undelivered-more", { limit: LIMIT })}</p>`,

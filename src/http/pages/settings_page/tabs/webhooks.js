@@ -2,7 +2,7 @@
 
 import { add, changed, confirmAndPerform, hurry } from "../sections.js";
 import { openDialog, showSecret } from "../dialogs.js";
-import { announce, badge, boxes, clock, one, options, stamp } from "../elements.js";
+import { all, announce, badge, boxes, clock, one, options, stamp } from "../elements.js";
 import { Refused, accountText, get, known, patch, post, remove } from "../settings_api.js";
 import { t } from "../texts.js";
 
@@ -29,6 +29,7 @@ const DIALOG = `<dialog id="webhook-dialog" aria-labelledby="webhook-dialog-titl
   <h2 id="webhook-dialog-title"></h2>
   <label>${t("address")} <input name="url" type="url" required maxlength="2048" placeholder="https://example.com/hooks" autocomplete="off" autofocus></label>
   <fieldset><legend>${t("events")}</legend><div class="boxes" id="kinds"></div></fieldset>
+  <p><button type="button" class="quiet" data-act="every-kind">${t("webhook-choose-all")}</button> <button type="button" class="quiet" data-act="no-kind">${t("webhook-choose-none")}</button></p>
   <p class="hint">${t("webhook-kinds-hint")}</p>
   <label>${t("account")} <select name="accountId"></select></label>
   <p class="hint">${t("webhook-account-hint")}</p>
@@ -77,7 +78,11 @@ function webhookForm(title, former, perform) {
   });
 }
 
+const tickKinds = (checked) => all("#kinds input").forEach((box) => (box.checked = checked));
+
 const acts = {
+  "every-kind": () => tickKinds(true),
+  "no-kind": () => tickKinds(false),
   async "create-webhook"() {
     const made = await webhookForm(t("webhook-add"), undefined, (hook) => post("/webhooks", hook));
     if (!made) return;
@@ -104,7 +109,7 @@ const acts = {
   "disable-webhook"(id) {
     const text = t("webhook-disable-text", { url: webhook(id).url });
     const perform = () => post("/webhooks/disable", { webhookId: id });
-    return confirmAndPerform(t("webhook-disable-title"), text, t("webhook-disable"), perform, t("webhook-disabled"));
+    return confirmAndPerform(t("webhook-disable-title"), text, t("webhook-disable"), perform, t("webhook-disabled"), { grave: true });
   },
   async "enable-webhook"(id) {
     await post("/webhooks/enable", { webhookId: id });

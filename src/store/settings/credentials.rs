@@ -1,5 +1,4 @@
-//! Credentials for a store's settings (sign-in links, sessions and tokens), the store's seats (one for each user or invited person), and
-//! the users that may use restricted channel accounts.
+//! Credentials for a store's settings (sign-in links, sessions and tokens), and the users that may use restricted channel accounts.
 
 use std::collections::BTreeSet;
 
@@ -12,18 +11,17 @@ use sea_orm::{
 use crate::{
     domain::{
         grants::GrantSet,
-        ids::{AccountId, CredentialId, SeatId, StoreId, TicketId, UserId},
+        ids::{AccountId, CredentialId, StoreId, TicketId, UserId},
         keys::SecretHash,
         settings_access::{CredentialKind, EmailLoginUser, ListedCredential, Manager, NewCredential, OWNER},
         time::Timestamp,
-        users_teams_labels::User,
     },
     store::{
         Db, Error, Result,
         entity::{account_users, api_keys, conversations, grants, stores, tickets, users, webhooks},
         row_decoding::Cells,
         sql::batches,
-        statement::from_entities::{among, model},
+        statement::from_entities::among,
         transaction::write::Write,
         users_teams_labels::role_kind,
     },
@@ -201,19 +199,6 @@ impl Write {
         self.execute(&grants::Entity::delete_many().filter(of_user)).await
     }
 
-    /// Returns the user of a seat and every owner who has joined the store, each with the kind of the user's role (`None`: the user has no
-    /// role). Locks the rows until the end of the transaction, so that of two concurrent removals the second sees the result of the first.
-    /// Locks them in the order of ids, as every writer of users does.
-    pub async fn seat_and_owners(&self, id: &SeatId) -> Result<Vec<(User, Option<String>)>> {
-        let owners = Condition::all().add(users::Column::UserId.is_not_null()).add(Expr::from(role_kind()).eq(OWNER));
-        let query = users::Entity::find()
-            .expr(role_kind())
-            .filter(users::Column::StoreId.eq(self.store()))
-            .filter(Condition::any().add(users::Column::Id.eq(id)).add(owners))
-            .order_by_asc(users::Column::Id);
-        self.select_for_update(query, |cells| Ok((model::<users::Entity>(cells)?.into(), cells.take()?))).await
-    }
-
     /// Returns the number of API keys of the store. Concurrent transactions that create keys do not count the keys of each other.
     pub async fn count_keys(&self) -> Result<i64> {
         self.count(api_keys::Column::StoreId).await
@@ -228,23 +213,6 @@ impl Write {
         let mut query = Query::select();
         query.expr(Expr::col(store).count()).from(store.entity_name()).and_where(store.eq(self.store()));
         Ok(self.select(query, |cells| cells.take()).await?.pop().unwrap_or_default())
-    }
-
-    /// Returns whether a user is an owner of the store.
-    pub async fn is_owner(&self, user: &UserId) -> Result<bool> {
-        let query = users::Entity::find()
-            .filter(users::Column::StoreId.eq(self.store()))
-            .filter(users::Column::UserId.eq(user))
-            .filter(Expr::from(role_kind()).eq(OWNER))
-            .limit(1);
-        Ok(!self.select(query, model::<users::Entity>).await?.is_empty())
-    }
-
-    /// Locks the row of a user until the end of the transaction; does nothing if there is no such user.
-    pub async fn lock_user(&self, user: &UserId) -> Result<()> {
-        let query = users::Entity::find().filter(users::Column::StoreId.eq(self.store())).filter(users::Column::UserId.eq(user));
-        self.select_for_update(query, |_| Ok(())).await?;
-        Ok(())
     }
 
     /// Locks the rows of the conversations of these tickets on PostgreSQL, in the order of the conversation ids.
@@ -270,13 +238,6 @@ impl Write {
                 .order_by_asc(conversations::Column::Id);
             self.select_for_update(query, |_| Ok(())).await?;
         }
-        Ok(())
-    }
-
-    /// Removes a seat.
-    pub async fn delete_seat(&self, id: &SeatId) -> Result<()> {
-        let seat = Condition::all().add(users::Column::StoreId.eq(self.store())).add(users::Column::Id.eq(id));
-        self.execute(&users::Entity::delete_many().filter(seat)).await?;
         Ok(())
     }
 

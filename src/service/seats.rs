@@ -1,0 +1,161 @@
+//! Use-cases that add, change and remove the seats of a store's users (our decisions, section 7). Called by `http` and `cli`.
+
+use serde_json::json;
+
+use super::{
+    Error, Result, Service,
+    settings_access::{RemovedAccess, unassign},
+};
+use crate::domain::{
+    contacts::is_email,
+    ids::{RoleId, SeatId, StoreId, UserId},
+    settings_access::{Editor, Entry, OWNER, Subject},
+    users_teams_labels::{Role, RoleKind, User, UserView},
+};
+
+/// The maximum number of seats of a store to which a seat can be added. An import may bring more.
+const MAX_SEATS: usize = 1000;
+/// The maximum length of a new user's name, in characters.
+const MAX_NAME_CHARS: usize = 100;
+
+/// The properties of a new user.
+#[derive(Clone, Debug)]
+pub struct NewUser {
+    pub name: String,
+    pub email: String,
+    pub role: RoleKind,
+}
+
+impl NewUser {
+    /// Refuses a blank or long name and an invalid e-mail address.
+    pub fn check(&self) -> Result<()> {
+        let name = self.name.trim();
+        if name.is_empty() || name.chars().count() > MAX_NAME_CHARS || name.chars().any(char::is_control) {
+            return Err(Error::invalid("name", format!("must have 1 to {MAX_NAME_CHARS} printable characters and not be blank")));
+        }
+        if !is_email(&self.email) {
+            return Err(Error::invalid("email", format!("`{}` is not an e-mail address", super::error::shown(&self.email))));
+        }
+        Ok(())
+    }
+}
+
+/// A user, with the kind of the user's role (`None`: the user has no role).
+type Seat = (User, Option<String>);
+
+fn is_owner((_, role): &Seat) -> bool {
+    role.as_deref() == Some(OWNER)
+}
+
+/// Refuses a change that takes the store's last owner away: the seat with this id, if no other owner has joined the store.
+fn must_keep_an_owner(seats: &[Seat], id: &SeatId) -> Result<()> {
+    let mut owners = seats.iter().filter(|seat| is_owner(seat) && seat.0.user_id.is_some());
+    if owners.next().is_some_and(|(owner, _)| owner.id == *id) && owners.next().is_none() {
+        return Err(Error::conflict("id", "names the store's last owner; make somebody else one first"));
+    }
+    Ok(())
+}
+
+fn may_give(editor: &Editor, role: RoleKind) -> Result<()> {
+    if role == RoleKind::Owner && !editor.is_owner {
+        return Err(Error::forbidden("role", "is `owner`, which only an owner may give"));
+    }
+    Ok(())
+}
+
+fn seat<'s>(seats: &'s [Seat], id: &SeatId) -> Result<&'s Seat> {
+    seats.iter().find(|(user, _)| user.id == *id).ok_or_else(|| Error::missing("id", "user", id))
+}
+
+impl Service {
+    /// Adds a user who has joined the store, and the role if the store has none of this kind. Only an owner may add an owner.
+    pub async fn add_user(&self, editor: &Editor, new: NewUser) -> Result<(UserId, UserView)> {
+        new.check()?;
+        self.must_exist(&editor.store_id).await?;
+        may_give(editor, new.role)?;
+        let mut change = self.begin_edit(editor).await?;
+        let seats = change.seats_for_update().await?;
+        let has_address = |(user, _): &Seat| user.email.as_deref().is_some_and(|email| email.eq_ignore_ascii_case(&new.email));
+        if seats.iter().any(has_address) {
+            return Err(Error::conflict("email", format!("`{}` belongs to another user of the store already", new.email)));
+        }
+        if seats.len() >= MAX_SEATS {
+            return Err(Error::Full(format!("the store has {MAX_SEATS} users already, which is the most; remove one first")));
+        }
+        let ids = &self.clocks_and_ids().ids;
+        let user_id = UserId::from(ids.fresh());
+        let role = change.role_of_kind(new.role, RoleId::from(ids.fresh())).await?;
+        let user = User {
+            id: SeatId::from(ids.fresh()),
+            user_id: Some(user_id.clone()),
+            name: Some(new.name.trim().to_owned()),
+            email: Some(new.email),
+            role_id: Some(role),
+            created_at: change.now(),
+        };
+        change.insert_seat(&user).await?;
+        let detail = json!({ "userId": user.user_id, "name": user.name, "email": user.email, "role": new.role.name() });
+        change.audit(Entry { action: "user.added", subject: Subject::User, subject_id: user.id.to_string(), detail });
+        change.end().await?;
+        Ok((user_id, self.seat_view(&editor.store_id, &user.id).await?))
+    }
+
+    /// Gives a user a role of this kind, and adds the role if the store has none. Only an owner may change the role of an owner, or make a
+    /// user an owner. The last owner stays an owner.
+    pub async fn set_role(&self, editor: &Editor, id: &SeatId, kind: RoleKind) -> Result<UserView> {
+        let mut change = self.begin_edit(editor).await?;
+        let seats = change.seats_for_update().await?;
+        let found = seat(&seats, id)?;
+        if !editor.is_owner && is_owner(found) {
+            return Err(Error::forbidden("id", "names an owner of the store, whose role only an owner may change"));
+        }
+        may_give(editor, kind)?;
+        if found.1.as_deref() != Some(kind.name()) {
+            must_keep_an_owner(&seats, id)?;
+            let role = change.role_of_kind(kind, RoleId::from(self.clocks_and_ids().ids.fresh())).await?;
+            change.set_role_of_seat(id, &role).await?;
+            let detail = json!({ "userId": found.0.user_id, "role": kind.name(), "former": found.1 });
+            change.audit(Entry { action: "user.role_set", subject: Subject::User, subject_id: id.to_string(), detail });
+        }
+        change.end().await?;
+        self.seat_view(&editor.store_id, id).await
+    }
+
+    /// Removes a user's seat in the store. The user's tickets lose their assignee, the user's keys act for the oldest owner from then on,
+    /// and the user's links, sessions and tokens end. Only an owner may remove an owner, and the last owner cannot be removed.
+    pub async fn remove_user(&self, editor: &Editor, id: &SeatId) -> Result<RemovedAccess> {
+        let mut change = self.begin_edit(editor).await?;
+        let seats = change.seats_for_update().await?;
+        let found = seat(&seats, id)?;
+        if !editor.is_owner && is_owner(found) {
+            return Err(Error::forbidden("id", "names an owner of the store, whom only an owner may remove"));
+        }
+        must_keep_an_owner(&seats, id)?;
+        let (user, role) = found;
+        let mut taken = RemovedAccess::default();
+        let mut detail = json!({ "userId": user.user_id, "name": user.name, "role": role });
+        if let Some(user_id) = &user.user_id {
+            let tickets = change.tickets_of_assignee(user_id).await?;
+            taken.unassigned = unassign(&mut change, tickets, |assignee| assignee == user_id).await?;
+            detail["unassigned"] = taken.unassigned.into();
+            detail["keys"] = change.reassign_keys_to_owner(user_id).await?.into();
+            change.delete_credentials(user_id).await?;
+        }
+        change.delete_seat(id).await?;
+        change.audit(Entry { action: "user.removed", subject: Subject::User, subject_id: id.to_string(), detail });
+        change.end().await?;
+        Ok(taken)
+    }
+
+    /// Returns the users of a store that exists, oldest first, each with the role if it is known.
+    pub async fn users_of_store(&self, store: &StoreId) -> Result<Vec<(User, Option<Role>)>> {
+        self.must_exist(store).await?;
+        Ok(self.db().users(store, None).await?)
+    }
+
+    async fn seat_view(&self, store: &StoreId, id: &SeatId) -> Result<UserView> {
+        let users = self.db().users(store, None).await?;
+        let found = users.into_iter().find(|(user, _)| user.id == *id);
+        found.map(|(user, role)| UserView { user, role }).ok_or_else(|| Error::missing("id", "user", id))
+    }
+}

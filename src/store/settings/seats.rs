@@ -1,0 +1,93 @@
+//! Seats of a store: the memberships of its users, with their roles (tables `users` and `roles`). Writes of `service::seats`.
+
+use sea_orm::{ActiveValue::Set, ColumnTrait, Condition, EntityTrait, ExprTrait, QueryFilter, QueryOrder, QuerySelect, sea_query::Expr};
+
+use crate::{
+    domain::{
+        ids::{RoleId, SeatId, UserId},
+        settings_access::OWNER,
+        users_teams_labels::{RoleKind, User},
+    },
+    store::{
+        Result,
+        entity::{roles, stores, users},
+        statement::from_entities::model,
+        transaction::write::Write,
+        users_teams_labels::role_kind,
+    },
+};
+
+impl Write {
+    /// Returns the users of the store, each with the kind of the user's role (`None`: the user has no role). Locks the row of the store, so
+    /// that of two concurrent transactions that add, change or remove a seat the second sees the result of the first; and locks the rows of
+    /// the users, in the order of ids, as every writer of users does.
+    pub async fn seats_for_update(&self) -> Result<Vec<(User, Option<String>)>> {
+        let store = stores::Entity::find_by_id(self.store().as_str()).select_only().column(stores::Column::Id);
+        self.select_for_update(store, |_| Ok(())).await?;
+        let query = users::Entity::find().expr(role_kind()).filter(users::Column::StoreId.eq(self.store())).order_by_asc(users::Column::Id);
+        self.select_for_update(query, |cells| Ok((model::<users::Entity>(cells)?.into(), cells.take()?))).await
+    }
+
+    /// Returns whether a user is an owner of the store.
+    pub async fn is_owner(&self, user: &UserId) -> Result<bool> {
+        let query = users::Entity::find()
+            .filter(users::Column::StoreId.eq(self.store()))
+            .filter(users::Column::UserId.eq(user))
+            .filter(Expr::from(role_kind()).eq(OWNER))
+            .limit(1);
+        Ok(!self.select(query, model::<users::Entity>).await?.is_empty())
+    }
+
+    /// Locks the row of a user until the end of the transaction; does nothing if there is no such user.
+    pub async fn lock_user(&self, user: &UserId) -> Result<()> {
+        let query = users::Entity::find().filter(users::Column::StoreId.eq(self.store())).filter(users::Column::UserId.eq(user));
+        self.select_for_update(query, |_| Ok(())).await?;
+        Ok(())
+    }
+
+    /// Returns the id of the store's first role of this kind, in the order of ids. If there is none, adds a role with the id `fresh`.
+    pub async fn role_of_kind(&self, kind: RoleKind, fresh: RoleId) -> Result<RoleId> {
+        let of_kind = roles::Entity::find()
+            .filter(roles::Column::StoreId.eq(self.store()))
+            .filter(roles::Column::Kind.eq(kind.name()))
+            .order_by_asc(roles::Column::Id)
+            .limit(1);
+        if let Some(role) = self.select(of_kind, model::<roles::Entity>).await?.pop() {
+            return Ok(role.id.into());
+        }
+        let row = roles::ActiveModel {
+            store_id: Set(self.store().to_string()),
+            id: Set(fresh.to_string()),
+            name: Set(kind.title().to_owned()),
+            kind: Set(kind.name().to_owned()),
+        };
+        self.insert(row).await?;
+        Ok(fresh)
+    }
+
+    pub async fn insert_seat(&self, user: &User) -> Result<()> {
+        let row = users::ActiveModel {
+            store_id: Set(self.store().to_string()),
+            id: Set(user.id.to_string()),
+            user_id: Set(user.user_id.as_ref().map(ToString::to_string)),
+            name: Set(user.name.clone()),
+            email: Set(user.email.clone()),
+            role_id: Set(user.role_id.as_ref().map(ToString::to_string)),
+            created_at: Set(user.created_at.millis()),
+        };
+        self.insert(row).await
+    }
+
+    pub async fn set_role_of_seat(&self, id: &SeatId, role: &RoleId) -> Result<()> {
+        let seat = Condition::all().add(users::Column::StoreId.eq(self.store())).add(users::Column::Id.eq(id));
+        self.execute(&users::Entity::update_many().col_expr(users::Column::RoleId, Expr::value(role.as_str())).filter(seat)).await?;
+        Ok(())
+    }
+
+    /// Removes a seat.
+    pub async fn delete_seat(&self, id: &SeatId) -> Result<()> {
+        let seat = Condition::all().add(users::Column::StoreId.eq(self.store())).add(users::Column::Id.eq(id));
+        self.execute(&users::Entity::delete_many().filter(seat)).await?;
+        Ok(())
+    }
+}

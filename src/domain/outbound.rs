@@ -17,7 +17,7 @@ use super::{
 };
 
 /// The outbox entry of a message, as a connector (channel adapter) gets it. The entry is stored until the channel accepts the message. If
-/// delivery is given up, the entry is kept for a manual retry (see [`FAILED_KEPT_MILLIS`](super::undelivered::FAILED_KEPT_MILLIS)).
+/// delivery is given up, the entry is kept for a manual retry (see [`FAILED_KEPT_MILLIS`](super::undelivered_messages::FAILED_KEPT_MILLIS)).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutboxEntry {
     pub store_id: StoreId,

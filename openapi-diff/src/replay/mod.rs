@@ -1,7 +1,7 @@
 //! Replay: compares the responses of two servers to the same requests, and looks up each difference in the comparison of their documents.
 //!
-//! [`corpus`] reads the requests. [`compare`] finds the locations at which two responses differ. [`documented`] holds the differences that
-//! the documents and the notes permit. A caller sends the requests and passes the responses to [`Replay::add`].
+//! `corpus` reads the requests. `compare` finds the locations at which two responses differ. `documented_differences` holds the
+//! differences that the documents and the notes permit. A caller sends the requests and passes the responses to [`Replay::add`].
 
 mod compare;
 mod corpus;
@@ -52,8 +52,8 @@ pub struct Replay<'d> {
 }
 
 impl<'d> Replay<'d> {
-    /// `report` is the comparison of the two documents. Differences that no document shows are permitted only if [`Report::annotate`] has
-    /// added them to the report before.
+    /// `report` is the comparison of the two documents. The migration notes may list differences in behaviour that no document shows
+    /// (`unshown`). These are permitted only if [`Report::annotate`] was called with the notes before.
     pub fn new(documents: [&'d Document; 2], report: &Report, comparison: Comparison) -> Self {
         let documented = Documented::new(documents, report);
         let found = Replayed { unseen: documented.keys(), ..Replayed::default() };

@@ -152,8 +152,10 @@ impl FileIdentity {
         Ok(FileState { length: found.len(), changed: (found.mtime(), found.mtime_nsec()), log })
     }
 
-    /// Compares the lengths of the files with what their headers state, after a length or time has changed since the previous check.
-    /// Returns the state to remember, or `None` if a file cannot be read. Fails if a file was truncated or overwritten.
+    /// Checks the files after a length or time has changed since the previous check. The database must begin with a header. A database that
+    /// became shorter must have the length that its header states; a WAL that became shorter, the length for the pages in its index. Looks
+    /// up to `LOOKS` times, since SQLite may be writing. Returns the state to remember, or `None` if a file cannot be read. Fails if a file
+    /// was truncated or overwritten.
     fn compared(&self, before: FileState, mut now: FileState) -> Result<Option<FileState>> {
         for look in 1.. {
             // No error here: SQLite reports a file that cannot be read.

@@ -89,8 +89,8 @@ fn spelled(person: usize, way: usize) -> (&'static str, String) {
 
 /// Returns the inbound message number `n`, in one of the forms that channels really use.
 fn real_shaped(n: usize) -> Value {
-    // Each property has a list of variants. The message number selects one of them with a step that is a different prime number for each
-    // property, so that the messages combine the variants in many ways.
+    // Each property has a list of variants. From one message to the next, the choice moves on by a prime number, which differs for each
+    // property, and by one more after every `of.len()` messages. So the messages combine the variants in many ways.
     let pick = |prime: usize, of: &[Value]| of[(n * prime + n / of.len()) % of.len()].clone();
     let person = (n * 37 + n / PEOPLE) % PEOPLE;
     let (account, reference) = spelled(person, n / PEOPLE + person);

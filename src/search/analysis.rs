@@ -11,7 +11,7 @@
 //!   could not visit each such word.
 //!
 //! Called by `query` and `record_terms`. Guarantees: a term's position counts graphemes and words, with a gap wherever two
-//! neighbours must not count as adjacent; no term is longer than [`TERM_MAX`] bytes, whatever the text.
+//! neighbours must not count as adjacent; no term is longer than `TERM_MAX` bytes, whatever the text.
 
 use icu_normalizer::{ComposingNormalizerBorrowed as Composing, DecomposingNormalizerBorrowed as Decomposing};
 use unicode_segmentation::UnicodeSegmentation;

@@ -41,14 +41,14 @@ impl NewUser {
 }
 
 /// A user, with the kind of the user's role (`None`: the user has no role).
-type Seat = (User, Option<String>);
+type SeatWithRole = (User, Option<String>);
 
-fn is_owner((_, role): &Seat) -> bool {
+fn is_owner((_, role): &SeatWithRole) -> bool {
     role.as_deref() == Some(OWNER)
 }
 
 /// Refuses a change that takes the store's last owner away: the seat with this id, if no other owner has joined the store.
-fn must_keep_an_owner(seats: &[Seat], id: &SeatId) -> Result<()> {
+fn must_keep_an_owner(seats: &[SeatWithRole], id: &SeatId) -> Result<()> {
     let mut owners = seats.iter().filter(|seat| is_owner(seat) && seat.0.user_id.is_some());
     if owners.next().is_some_and(|(owner, _)| owner.id == *id) && owners.next().is_none() {
         return Err(Error::conflict("id", "names the store's last owner; make somebody else one first"));
@@ -63,7 +63,7 @@ fn may_give(editor: &Editor, role: RoleKind) -> Result<()> {
     Ok(())
 }
 
-fn seat<'s>(seats: &'s [Seat], id: &SeatId) -> Result<&'s Seat> {
+fn seat<'s>(seats: &'s [SeatWithRole], id: &SeatId) -> Result<&'s SeatWithRole> {
     seats.iter().find(|(user, _)| user.id == *id).ok_or_else(|| Error::missing("id", "user", id))
 }
 
@@ -75,7 +75,7 @@ impl Service {
         may_give(editor, new.role)?;
         let mut change = self.begin_edit(editor).await?;
         let seats = change.seats_for_update().await?;
-        let has_address = |(user, _): &Seat| user.email.as_deref().is_some_and(|email| email.eq_ignore_ascii_case(&new.email));
+        let has_address = |(user, _): &SeatWithRole| user.email.as_deref().is_some_and(|email| email.eq_ignore_ascii_case(&new.email));
         if seats.iter().any(has_address) {
             return Err(Error::conflict("email", format!("`{}` belongs to another user of the store already", new.email)));
         }

@@ -154,7 +154,7 @@ fn the_page_is_read_in_thai() {
     visit.click(&box_of("labels:read"));
     visit.press("บันทึก");
     visit.press("เก็บไว้แล้ว");
-    visit.reads("//*[@id='message']", "สร้างคีย์ กุญแจ แล้ว");
+    visit.reads("//*[@id='message']", "สร้างคีย์ “กุญแจ” แล้ว");
     visit.reads("//tr[.//strong[.='กุญแจ']]", "อ่าน labels");
     visit.end(&[]);
 }

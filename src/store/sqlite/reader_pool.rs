@@ -5,7 +5,7 @@
 //! most pages of a list. Beyond that number it starts again on one of the runtime's blocking threads, and is stopped there once no caller
 //! waits for it.
 //!
-//! As a rule each thread uses one connection (`reader_slots`): otherwise the memory that SQLite writes at each statement would move between
+//! As a rule each thread uses one connection (`per_thread_slots`): otherwise the memory that SQLite writes at each statement would move between
 //! the caches of the cores, and so would the lock of a shared list of connections.
 //!
 //! Guarantees: a connection cannot write, and sees every change that was committed before the statement began.

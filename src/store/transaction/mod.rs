@@ -1,4 +1,4 @@
-//! Write transactions: of requests ([`write`], with events, change log and idempotency keys), and of the server itself
+//! Write transactions: of requests ([`mod@write`], with events, change log and idempotency keys), and of the server itself
 //! ([`system_transaction`]).
 
 pub mod stored_response_retention;

@@ -22,11 +22,12 @@ extension=$(dirname "$programs" | sed 's#/lib/#/share/#')/extension/pgautofailov
 
 . tests/scratch.sh
 at_the_end() {
-    # Finds the processes by the value of HOME in their environment, since pg_autoctl changes the titles of its children. Waits for their
-    # end, since a process that is ending may still write to the scratch folder.
+    # pg_autoctl changes the titles of its children, so these are known by HOME. PostgreSQL overwrites its environment, so its processes are
+    # known by their working directory. A process that is ending may still write to the scratch folder.
     local started
     for _ in $(seq 50); do
-        started=$(grep -lsz -- "^HOME=$scratch\$" /proc/[0-9]*/environ | cut -d/ -f3) || break
+        started=$( (grep -lsz -- "^HOME=$scratch\$" /proc/[0-9]*/environ; find /proc/[0-9]*/cwd -lname "$scratch/*") 2>/dev/null | cut -d/ -f3) || true
+        [ -n "$started" ] || break
         kill -KILL $started 2>/dev/null || true
         sleep 0.1
     done

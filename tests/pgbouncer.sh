@@ -20,7 +20,7 @@ at_the_end() {
 chmod 755 "$scratch"
 start_postgres "$scratch" fsync=off synchronous_commit=off full_page_writes=off >"$scratch/log" 2>&1 || { cat "$scratch/log" >&2; exit 1; }
 server_port=${postgres##*:} server_port=${server_port%%/*} port=$(free_port)
-# `options` and `connect_query` are what docs/operating.md tells operators to set.
+# `options`, `server_login_retry` and `connect_query` are what docs/operating.md tells operators to set.
 cat >"$scratch/pgbouncer.ini" <<CONF
 [databases]
 * = host=127.0.0.1 port=$server_port user=postgres connect_query='SET lock_timeout = ''10s''; SET jit = ''off''; SET default_transaction_isolation = ''read committed'''
@@ -31,6 +31,7 @@ unix_socket_dir =
 auth_type = any
 pool_mode = transaction
 ignore_startup_parameters = options
+server_login_retry = 1
 default_pool_size = 30
 max_client_conn = 2000
 server_idle_timeout = 5

@@ -63,13 +63,13 @@ impl Mailer {
             [(only, _)] => format!("Your link to the settings of {}", one_line(&only.store_name)),
             _ => format!("Your links to the settings of {} stores", links.len()),
         };
-        let mut text = "Somebody, probably you, asked for a link to the settings of your inbox.\n".to_owned();
+        let mut text = "This is a link to the settings of your inbox. It was asked for with your e-mail address, by you or by somebody who let you in.\n".to_owned();
         for (EmailLoginUser { store_name, role, .. }, secret) in links {
             let role = role.as_deref().unwrap_or_default();
             text += &format!("\n{}, as {role}:\n{}\n", one_line(store_name), link_url(&self.public_url, secret));
         }
         text += "\nA link works once, and only within the next 15 minutes.\n\
-                 If you did not ask for it, you need do nothing: only someone who has this message can use it.\n";
+                 If you do not want it, you need do nothing: only someone who has this message can use it.\n";
         let id = format!("<{id}@{}>", self.from.email.domain());
         let automatic = HeaderValue::new(HeaderName::new_from_ascii_str("Auto-Submitted"), "auto-generated".to_owned());
         let message = Message::builder().from(self.from.clone()).to(to).subject(subject).message_id(Some(id)).raw_header(automatic);

@@ -6,6 +6,8 @@ use serde_json::json;
 use crate::{
     client::{Answer, Call},
     contract,
+    delivery_receiver::until,
+    harness::has_pooler,
     settings::SettingsFixture,
 };
 
@@ -77,6 +79,10 @@ fn every_operation_reports_a_database_that_refuses_connections() {
         assert!(answer.header("retry-after").is_some(), "{}", answer.described());
     }
     fixture.shop.server.database.lets_in(true);
+    if has_pooler() {
+        // After PostgreSQL refused a connection, a pooler refuses connections by itself for some time.
+        until("the pooler connects again", || fixture.shop.api.get("/labels").exchange().status == 200);
+    }
     fixture.shop.api.get("/labels").send().ok();
     fixture.get("/keys").send().ok();
 }

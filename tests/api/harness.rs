@@ -20,6 +20,15 @@ use crate::{client::Api, contract::event_contract, fixture};
 
 pub const BINARY: &str = env!("CARGO_BIN_EXE_counterpart");
 
+/// The environment variable with the address of a connection pooler in front of the PostgreSQL server (see `tests/pgbouncer.sh`).
+const POOLER: &str = "COUNTERPART_TEST_POOLER";
+
+/// Whether the servers under test reach PostgreSQL through a connection pooler.
+#[allow(dead_code, reason = "not every test binary runs through a pooler")]
+pub fn has_pooler() -> bool {
+    std::env::var_os(POOLER).is_some()
+}
+
 /// Every scope that an API key can have.
 pub const ALL_SCOPES: [&str; 16] = [
     "tickets:read",
@@ -68,9 +77,9 @@ impl Database {
         // `file_copy` is faster than the default strategy, which writes every page of the copy to the WAL.
         execute(admin, &format!("create database {name} template {original} strategy file_copy"));
         let mut database = Self::on(admin, name.clone());
-        // `COUNTERPART_TEST_POOLER` is the address of a connection pooler in front of the PostgreSQL server. Tests reach only copies
-        // through the pooler, not templates, since PostgreSQL does not copy a template in which a pooler keeps sessions open.
-        if let Some(pooler) = std::env::var_os("COUNTERPART_TEST_POOLER") {
+        // Tests reach only copies through the pooler, not templates, since PostgreSQL does not copy a template in which a pooler keeps
+        // sessions open.
+        if let Some(pooler) = std::env::var_os(POOLER) {
             database.url = on_database(&pooler.to_string_lossy(), &name);
         }
         database

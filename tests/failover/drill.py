@@ -48,29 +48,40 @@ def healthy(patience=120):
         if sorted(now.values()) == ["primary", "secondary"]:
             return next(name for name, state in now.items() if state == "primary")
         time.sleep(0.2)
-    raise RuntimeError(f"the hosts did not become primary and standby within {patience} s: {states()}")
+    logs = "".join(f"\n{name}.log ends:\n{tail(name)}" for name in PORTS)
+    raise RuntimeError(f"the hosts did not become primary and standby within {patience} s: {states()}{logs}")
+
+
+def tail(name, lines=25):
+    with open(os.path.join(FOLDER, f"{name}.log"), errors="replace") as file: return "".join(file.readlines()[-lines:])
 
 
 def processes(name):
-    """Returns the process ids of a host: its keeper, PostgreSQL's first process, and their children."""
+    """Returns the process ids of a host: its keeper and PostgreSQL's first process, which the data folder identifies, and all their
+    descendants. pg_autoctl changes the titles of its children, so these are known by their parents alone."""
     data = os.path.join(FOLDER, name)
-    found = []
+    found, children = [], {}
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             with open(f"/proc/{pid}/cmdline", "rb") as file: command = file.read().decode(errors="replace").split("\0")
+            with open(f"/proc/{pid}/stat") as file: parent = int(file.read().rpartition(")")[2].split()[1])
             inside = os.readlink(f"/proc/{pid}/cwd") == data
         except OSError: continue
+        children.setdefault(parent, []).append(int(pid))
         if inside or (data in command and "drill.py" not in " ".join(command)): found.append(int(pid))
+    for pid in found: found.extend(child for child in children.get(pid, []) if child not in found)
     return found
 
 
 def kill(name):
-    """Kills the keeper and PostgreSQL of a host, as if its machine had stopped. Looks for processes three times, since a process may have
-    started another one in the meantime."""
+    """Kills the keeper and PostgreSQL of a host, as if its machine had stopped. The processes are stopped first, so that none of them starts
+    another one meanwhile. A child that has just begun is found in a second or third look."""
     for _ in range(3):
-        for pid in processes(name):
-            try: os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError: pass
+        victims = processes(name)
+        for action in (signal.SIGSTOP, signal.SIGKILL):
+            for pid in victims:
+                try: os.kill(pid, action)
+                except ProcessLookupError: pass
         time.sleep(0.02)
 
 

@@ -7,7 +7,7 @@ use super::SettingsFixture;
 use crate::{
     client::Api,
     fixture::{ANN, write_store},
-    harness::{Database, Server, Settings},
+    harness::{Database, Server, Settings, has_pooler},
 };
 
 const SANDBOX: Settings<'static> = &[("COUNTERPART_SANDBOX", "true")];
@@ -22,11 +22,17 @@ fn empty() -> Database {
     database
 }
 
-/// Starts a server on a new sandbox with the store `desk`. Returns the server and the token of an owner.
-fn sandbox() -> (Server, String) {
+/// Creates a sandbox with the store `desk`.
+fn sandbox_database() -> Database {
     let database = empty();
     database.run(&["migrate", "--sandbox"]);
     database.store("desk", &write_store());
+    database
+}
+
+/// Starts a server on a new sandbox. Returns the server and the token of an owner.
+fn sandbox() -> (Server, String) {
+    let database = sandbox_database();
     let token = database.run(&["settings", "token", "--store", "desk", "--user", ANN]);
     (Server::start_with(database, SANDBOX), token)
 }
@@ -76,6 +82,12 @@ fn a_database_becomes_a_sandbox_when_it_is_made_and_stays_one() {
 #[test]
 fn one_server_has_the_clock_which_outlasts_its_death_and_which_commands_go_by() {
     if has_standby() {
+        return;
+    }
+    if has_pooler() {
+        // The server's lock belongs to a session, which a pooler would share.
+        let refused = sandbox_database().fails_with(SANDBOX, SERVE);
+        assert!(refused.contains("a connection pooler is in front of PostgreSQL"), "{refused}");
         return;
     }
     let (server, token) = sandbox();

@@ -2,7 +2,7 @@
 
 import { add, changed, table } from "../sections.js";
 import { confirmDialog, openDialog } from "../dialogs.js";
-import { badge, one, options } from "../elements.js";
+import { announce, badge, one, options } from "../elements.js";
 import { get, known, post, put, rememberSeats, remove } from "../settings_api.js";
 import { t } from "../texts.js";
 
@@ -14,6 +14,7 @@ const ROW = `<template id="seat-row"><tr role="row">
   <td role="cell" data-label="${t("status")}"><span class="badge" data-slot="status"></span></td>
   <td role="cell" data-label="${t("team-user-id")}"><code data-slot="userId"></code></td>
   <td role="cell" class="actions">
+    <button type="button" class="quiet" data-act="send-link">${t("team-send-link")}</button>
     <button type="button" class="quiet" data-act="set-role">${t("team-set-role")}</button>
     <button type="button" class="quiet danger" data-act="remove-seat">${t("remove")}</button>
   </td>
@@ -34,6 +35,8 @@ const DIALOG = `<dialog id="seat-dialog" aria-labelledby="seat-dialog-title"><fo
 // Whether the server sends links by e-mail. If it does, the sign-in page has a form that requests a link.
 const SENDS_MAIL = Boolean(document.getElementById("gate-mail"));
 
+const mayUseThePage = (seat) => Boolean(seat.userId) && ["owner", "admin"].includes(seat.roleKind);
+const sendLink = (email) => post("/session/link", { email });
 const nameOfSeat = (seat) => seat.name ?? seat.email ?? seat.userId ?? seat.id;
 const seat = (id) => view.records.find((seat) => seat.id === id);
 
@@ -50,6 +53,7 @@ function fillSeat(seat, slots, text, button) {
   // A seat has no buttons if it is the user's own, or if it is an owner's and the user is an admin.
   const fixed = seat.userId === known.session.userId || (seat.roleKind === "owner" && known.session.role !== "owner");
   for (const act of ["set-role", "remove-seat"]) button(act).hidden = fixed;
+  button("send-link").hidden = !SENDS_MAIL || !mayUseThePage(seat) || !seat.email || seat.userId === known.session.userId;
 }
 
 async function load() {
@@ -77,9 +81,14 @@ const acts = {
   async "add-seat"() {
     const added = await seatForm(t("team-add"), undefined, (user) => post("/users", user));
     if (!added) return;
-    const manages = added.roleKind !== "agent";
-    if (SENDS_MAIL && manages) await post("/session/link", { email: added.email });
+    const manages = mayUseThePage(added);
+    if (SENDS_MAIL && manages) await sendLink(added.email);
     await changed(t(!manages ? "team-added-agent" : SENDS_MAIL ? "team-added-mail" : "team-added-link", { name: added.name, email: added.email, userId: added.userId }));
+  },
+  async "send-link"(id) {
+    const { email } = seat(id);
+    await sendLink(email);
+    announce(t("team-link-sent", { email }));
   },
   async "set-role"(id) {
     const name = nameOfSeat(seat(id));

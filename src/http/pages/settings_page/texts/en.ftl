@@ -66,7 +66,7 @@ selected = Selected; copy it with the keyboard.
 
 ## Rotated secrets
 
-end-former-secret = A secret has leaked: the current one and all former ones stop working at once.
+end-former-secret = All secrets but the new one stop working at once.
 former-secret-ended = No former secret works any longer.
 
 ## API keys
@@ -167,7 +167,7 @@ delivery-no-answer = no answer
 delivery-millis = { $millis } ms
 outcome-delivered = delivered
 outcome-retrying = retrying
-outcome-failed = failed, repeated
+outcome-failed = failed, tried again
 outcome-given_up = given up
 outcome-disabled = disabled
 outcome-late = late
@@ -289,21 +289,23 @@ bridge-removed = The bridge of { $name } was removed.
 ## Team
 
 team = Team
-team-hint-link = Everyone with a seat. An owner or admin may use this page, and signs in with a link that works once, within 15 minutes. The operator of the server prints it with this command, with the user id from the list:
-team-hint-mail = Everyone with a seat. An owner or admin may use this page: whoever opens its address asks for a link there, with the e-mail address of the seat.
-team-empty = There are no seats yet.
+team-hint-link = Everyone who works for the store. An owner or admin may use this page, and signs in with a link that works once, within 15 minutes. The operator of the server prints it with this command, with the user id from the list:
+team-hint-mail = Everyone who works for the store. An owner or admin may use this page, and signs in with a link that works once, within 15 minutes. The sign-in page sends it to the e-mail address in this list.
+team-empty = There is nobody in the team yet.
 team-role = Role
 team-user-id = User id
 team-member = member
 team-invited = invited
 team-add = Add a person
 team-role-hint = An owner may change everything, an admin all settings but other owners. An agent has no access to this page.
-team-added-mail = { $name } was added, and a link to this page was sent to { $email }.
+team-added-mail = { $name } was added. A link to this page was sent to { $email }; it works for 15 minutes.
 team-added-link = { $name } was added. The command above prints a link for the user id { $userId }.
 team-added-agent = { $name } was added.
 team-set-role = Change role
 team-role-of = Role of { $name }
 team-role-set = The role of { $name } is { $role } now.
+team-send-link = Send link
+team-link-sent = A link to this page was sent to { $email }; it works for 15 minutes.
 team-remove = Remove { $name }?
 team-remove-text = The seat is removed at once and permanently. Tickets lose this assignee, sessions and tokens end, and API keys in this name act in the name of the store's oldest owner from then on.
 team-removed = { $name } was removed. Tickets without an assignee now: { $count }.

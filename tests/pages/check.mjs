@@ -48,7 +48,7 @@ const REFUSED = `simulate:refuse ${LONG[0]} ${LONG[1]}`;
 
 const LANGUAGES = ["en", "th"];
 // Buttons that act immediately; all others open a dialog.
-const AT_ONCE = ["sign-out", "reload", "older", "test-webhook", "enable-webhook", "activate-key", "replay-one", "retry-message", "close", "copy"];
+const AT_ONCE = ["sign-out", "reload", "older", "test-webhook", "enable-webhook", "activate-key", "replay-one", "retry-message", "send-link", "close", "copy"];
 
 // The time limit of each wait, in milliseconds. It is long because the machine may be busy with other checks.
 const PATIENCE = 120_000;

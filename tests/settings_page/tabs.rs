@@ -86,12 +86,26 @@ fn access_bridges_and_seats_are_kept_on_the_page() {
     visit.sees(&button(account, "Set bridge"));
 
     visit.turn_to("Team");
+    visit.press("Add a person");
+    visit.strike("Noi\u{e004}noi@shop.example\u{e007}");
+    visit.reads("//*[@id='message']", "Noi was added. The command above prints a link for the user id");
+    let added = "//section[@id='team']//tr[.//strong[.='Noi']]";
+    visit.reads(added, "noi@shop.example");
+    visit.click(&button(added, "Change role"));
+    visit.choose("//dialog[@open]//select[@name='role']", "agent");
+    visit.press("Save");
+    visit.reads("//*[@id='message']", "The role of Noi is agent now.");
+    visit.press("Add a person");
+    visit.strike("Noi\u{e004}NOI@shop.example\u{e007}");
+    visit.reads("//dialog[@open]//p[@role='alert']", "E-mail: `NOI@shop.example` belongs to another user of the store already");
+    visit.click(&button(DIALOG, "Cancel"));
+    visit.misses(DIALOG);
     let seat = format!("//section[@id='team']//tr[.//code[.='{BO}']]");
     visit.misses(&format!("//section[@id='team']//tr[.//code[.='{ANN}']]//button"));
     visit.click(&button(&seat, "Remove"));
     visit.click(&button(DIALOG, "Remove"));
     visit.misses(&seat);
-    visit.end(&[]);
+    visit.end(&[("/settings/v1/users", 409)]);
 }
 
 #[test]

@@ -38,7 +38,7 @@ for size in "${sizes[@]}"; do
     fi
     echo "$size messages"
     "$counterpart" store create --id bench --name Bench >/dev/null
-    python3 "$root/benches/search_messages.py" "$size" >"$scratch/lines"
+    python3 "$root/benches/search_data.py" "$size" >"$scratch/lines"
     python3 "$root/benches/timed_import.py" "$counterpart" "$scratch/lines" | sed 's/^/  /'
     "$counterpart" reindex | sed 's/^/  /'
     echo "  index: $(du -sm "$COUNTERPART_INDEX_DIR" | cut -f1) MB"

@@ -1,5 +1,5 @@
-//! Configuration: the options of every command, parsed once at start-up from the command line and the environment. Apart from the `env`
-//! attributes in `cli`, only this file reads the environment.
+//! Configuration: the options that every command accepts, parsed once at start-up from the command line and the environment. Apart from the
+//! `env` attributes in `cli`, only this file reads the environment.
 
 use std::{
     num::{NonZeroU32, NonZeroUsize},
@@ -55,7 +55,7 @@ pub enum LogFormat {
     Json,
 }
 
-/// The options of every command.
+/// The options that every command accepts. The options of a single command are in `cli`.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Options of every command")]
 pub struct Config {

@@ -279,9 +279,9 @@ fn an_upsert_replaces_and_unique_values_can_move_between_records() {
     });
 }
 
-/// The first import has more records than the database contains, so on SQLite the indexes are built at the end of the import. The next
-/// imports have no more records than the database. The last import goes into a new database again, with the lines in reverse order: each
-/// record comes before the records that it refers to.
+/// Three imports are refused and leave nothing. The first import that succeeds has more records than the database, so SQLite builds the
+/// indexes at its end; the next two have no more records than the database, so the indexes stay. At the end, another database gets the
+/// lines in reverse order: each record comes before the records that it refers to.
 #[test]
 fn imports_into_small_and_large_databases_give_the_same_result() {
     let text = "text ".repeat(400);

@@ -1,4 +1,5 @@
-//! The conversation record with its counters, and the forms in which other records refer to it (contract, section 2.5).
+//! The conversation record with its counters and newest message, and the parts of it that are shown with other records: [`Thread`] with
+//! messages and comments, [`Destination`] with drafts and undelivered messages (contract, section 2.5).
 
 use super::{
     ids::{AccountId, ContactId, ConversationId, LabelId},

@@ -27,8 +27,8 @@ pub(in crate::store) struct Sql {
     pub(in crate::store) values: Vec<Param>,
     reach: RowBound,
     locks_rows: bool,
-    /// What is inserted into `text` for the statement of a page: byte offsets in `text`, each with the SQL to insert there (a
-    /// [`SUBQUERY_FENCE`] or a [`NO_INDEX_PREFIX`]).
+    /// Optimiser hints that `text` does not contain yet: byte offsets in `text`, each with the SQL to insert there (a [`SUBQUERY_FENCE`] or
+    /// a [`NO_INDEX_PREFIX`]). The SELECT of a page of a list has them; most counts of a whole list do not.
     pub(in crate::store) fences: Vec<(usize, &'static str)>,
 }
 

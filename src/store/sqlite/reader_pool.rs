@@ -186,7 +186,8 @@ impl Readers {
         Ok(ReadConnection { connection, left })
     }
 
-    /// Closes the connections that are not in use.
+    /// Closes the pool: later statements fail, and connections that are not in use are closed. A connection in use is closed when the pool is
+    /// dropped.
     pub async fn close(&self) {
         self.unbounded.close();
         for idle in self.spots.all().chain([&self.elsewhere]) {

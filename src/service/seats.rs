@@ -9,7 +9,7 @@ use super::{
 use crate::domain::{
     contacts::is_email,
     ids::{RoleId, SeatId, StoreId, UserId},
-    settings_access::{Editor, Entry, OWNER, Subject},
+    settings_access::{Editor, Entry, OWNER, Subject, manages},
     users_teams_labels::{Role, RoleKind, User, UserView},
 };
 
@@ -56,8 +56,19 @@ fn must_keep_an_owner(seats: &[SeatWithRole], id: &SeatId) -> Result<()> {
     Ok(())
 }
 
-fn may_give(editor: &Editor, role: RoleKind) -> Result<()> {
-    if role == RoleKind::Owner && !editor.is_owner {
+/// Returns whether the editor is an owner. The role is that of the locked seats, since the editor may have lost it after the request was
+/// authenticated. Refuses an editor who no longer manages the store.
+fn is_by_owner(seats: &[SeatWithRole], editor: &Editor, field: &str) -> Result<bool> {
+    let Some(user) = &editor.user_id else { return Ok(editor.is_owner) };
+    let role = seats.iter().find(|(seat, _)| seat.user_id.as_ref() == Some(user)).and_then(|(_, role)| role.as_deref());
+    if !manages(role) {
+        return Err(Error::forbidden(field, "was sent by a user who is no longer an owner or admin of the store"));
+    }
+    Ok(role == Some(OWNER))
+}
+
+fn may_give(by_owner: bool, role: RoleKind) -> Result<()> {
+    if role == RoleKind::Owner && !by_owner {
         return Err(Error::forbidden("role", "is `owner`, which only an owner may give"));
     }
     Ok(())
@@ -72,53 +83,64 @@ impl Service {
     pub async fn add_user(&self, editor: &Editor, new: NewUser) -> Result<(UserId, UserView)> {
         new.check()?;
         self.must_exist(&editor.store_id).await?;
-        may_give(editor, new.role)?;
         let mut change = self.begin_edit(editor).await?;
         let seats = change.seats_for_update().await?;
+        may_give(is_by_owner(&seats, editor, "role")?, new.role)?;
         let has_address = |(user, _): &SeatWithRole| user.email.as_deref().is_some_and(|email| email.eq_ignore_ascii_case(&new.email));
         if seats.iter().any(has_address) {
             return Err(Error::conflict("email", format!("`{}` belongs to another user of the store already", new.email)));
         }
         if seats.len() >= MAX_SEATS {
-            return Err(Error::Full(format!("the store has {MAX_SEATS} users already, which is the most; remove one first")));
+            return Err(Error::Full(format!("the store has {} users, and {MAX_SEATS} are the most; remove one first", seats.len())));
         }
         let ids = &self.clocks_and_ids().ids;
-        let user_id = UserId::from(ids.fresh());
         let role = change.role_of_kind(new.role, RoleId::from(ids.fresh())).await?;
+        let user_id = UserId::from(ids.fresh());
         let user = User {
             id: SeatId::from(ids.fresh()),
             user_id: Some(user_id.clone()),
             name: Some(new.name.trim().to_owned()),
             email: Some(new.email),
-            role_id: Some(role),
+            role_id: Some(role.id.clone()),
             created_at: change.now(),
         };
         change.insert_seat(&user).await?;
         let detail = json!({ "userId": user.user_id, "name": user.name, "email": user.email, "role": new.role.name() });
         change.audit(Entry { action: "user.added", subject: Subject::User, subject_id: user.id.to_string(), detail });
         change.end().await?;
-        Ok((user_id, self.seat_view(&editor.store_id, &user.id).await?))
+        Ok((user_id, UserView { user, role: Some(role) }))
     }
 
     /// Gives a user a role of this kind, and adds the role if the store has none. Only an owner may change the role of an owner, or make a
-    /// user an owner. The last owner stays an owner.
+    /// user an owner. The last owner stays an owner. The links, sessions and tokens of a user who no longer manages the store end.
     pub async fn set_role(&self, editor: &Editor, id: &SeatId, kind: RoleKind) -> Result<UserView> {
         let mut change = self.begin_edit(editor).await?;
         let seats = change.seats_for_update().await?;
+        let by_owner = is_by_owner(&seats, editor, "id")?;
         let found = seat(&seats, id)?;
-        if !editor.is_owner && is_owner(found) {
+        if !by_owner && is_owner(found) {
             return Err(Error::forbidden("id", "names an owner of the store, whose role only an owner may change"));
         }
-        may_give(editor, kind)?;
-        if found.1.as_deref() != Some(kind.name()) {
-            must_keep_an_owner(&seats, id)?;
-            let role = change.role_of_kind(kind, RoleId::from(self.clocks_and_ids().ids.fresh())).await?;
-            change.set_role_of_seat(id, &role).await?;
-            let detail = json!({ "userId": found.0.user_id, "role": kind.name(), "former": found.1 });
-            change.audit(Entry { action: "user.role_set", subject: Subject::User, subject_id: id.to_string(), detail });
+        may_give(by_owner, kind)?;
+        let (mut user, former) = found.clone();
+        if former.as_deref() == Some(kind.name()) {
+            let role = match &user.role_id {
+                Some(id) => change.role(id).await?,
+                None => None,
+            };
+            return Ok(UserView { user, role });
         }
+        must_keep_an_owner(&seats, id)?;
+        let role = change.role_of_kind(kind, RoleId::from(self.clocks_and_ids().ids.fresh())).await?;
+        change.set_role_of_seat(id, &role.id).await?;
+        let mut detail = json!({ "userId": user.user_id, "role": kind.name(), "former": former });
+        if let Some(user_id) = user.user_id.as_ref().filter(|_| !manages(Some(kind.name()))) {
+            detail["ended"] = change.delete_credentials(user_id).await?.into();
+        }
+        change.audit(Entry { action: "user.role_set", subject: Subject::User, subject_id: id.to_string(), detail });
         change.end().await?;
-        self.seat_view(&editor.store_id, id).await
+        user.role_id = Some(role.id.clone());
+        Ok(UserView { user, role: Some(role) })
     }
 
     /// Removes a user's seat in the store. The user's tickets lose their assignee, the user's keys act for the oldest owner from then on,
@@ -127,7 +149,7 @@ impl Service {
         let mut change = self.begin_edit(editor).await?;
         let seats = change.seats_for_update().await?;
         let found = seat(&seats, id)?;
-        if !editor.is_owner && is_owner(found) {
+        if !is_by_owner(&seats, editor, "id")? && is_owner(found) {
             return Err(Error::forbidden("id", "names an owner of the store, whom only an owner may remove"));
         }
         must_keep_an_owner(&seats, id)?;
@@ -152,10 +174,41 @@ impl Service {
         self.must_exist(store).await?;
         Ok(self.db().users(store, None).await?)
     }
+}
 
-    async fn seat_view(&self, store: &StoreId, id: &SeatId) -> Result<UserView> {
-        let users = self.db().users(store, None).await?;
-        let found = users.into_iter().find(|(user, _)| user.id == *id);
-        found.map(|(user, role)| UserView { user, role }).ok_or_else(|| Error::missing("id", "user", id))
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        domain::{fixture::MovableClock, settings_access::Via},
+        service::fixture::{Silent, service},
+        store::fixture::Fixture,
+    };
+
+    /// Simulates a request that was authenticated before its sender lost the role, and that waited for the lock of the seats meanwhile.
+    #[tokio::test]
+    async fn an_editor_who_has_lost_the_role_meanwhile_changes_nothing() {
+        let fixture = Fixture::new().await;
+        let service = service(fixture.db.clone(), MovableClock::at(0), Silent);
+        let by_command = Editor::command_line(fixture.store.clone());
+        let add = async |editor: &Editor, email: &str, role| {
+            let new = NewUser { name: "Noi".to_owned(), email: email.to_owned(), role };
+            service.add_user(editor, new).await
+        };
+        add(&by_command, "owner@shop.example", RoleKind::Owner).await.unwrap();
+        let (user_id, seat) = add(&by_command, "noi@shop.example", RoleKind::Owner).await.unwrap();
+        let editor = Editor { user_id: Some(user_id), via: Via::Session, ..by_command.clone() };
+        for role in [RoleKind::Admin, RoleKind::Agent] {
+            service.set_role(&by_command, &seat.user.id, role).await.unwrap();
+            let before = service.users_of_store(&fixture.store).await.unwrap();
+            let owner = before.iter().find(|(user, _)| user.email.as_deref() == Some("owner@shop.example")).unwrap().0.id.clone();
+            let refused = [
+                add(&editor, "new@shop.example", RoleKind::Owner).await.err(),
+                service.set_role(&editor, &seat.user.id, RoleKind::Owner).await.err(),
+                service.remove_user(&editor, &owner).await.err(),
+            ];
+            assert!(refused.iter().all(|error| matches!(error, Some(Error::Forbidden { .. }))), "{refused:?}");
+            assert_eq!(service.users_of_store(&fixture.store).await.unwrap(), before);
+        }
     }
 }

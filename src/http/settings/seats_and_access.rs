@@ -44,7 +44,7 @@ pub struct Seat {
     /// The name of the user's role.
     #[serde(skip_serializing_if = "Option::is_none")]
     role: Option<String>,
-    /// The kind of the user's role; absent without a role.
+    /// The kind of the user's role; absent without a role, and for a kind that this server does not know.
     #[serde(skip_serializing_if = "Option::is_none")]
     role_kind: Option<EnumValue<RoleKinds>>,
 }
@@ -198,8 +198,9 @@ impl TeamOperations {
 
     /// Set a user's role
     ///
-    /// Gives a user another role. Who loses the role of an owner or admin is refused from the next request on. Only an owner can change the
-    /// role of an owner or make a user an owner, and the last owner stays an owner.
+    /// Gives a user another role. The links, sessions and tokens of a user who is no longer an owner or admin end; the user's API keys stay
+    /// valid. Only an owner can change the role of an owner or make a user an owner, and the last owner stays an owner. API keys without a
+    /// `userId` act for the store's oldest owner, who may be another one after the change.
     #[oai(path = "/users/role", method = "put", operation_id = "setUserRole")]
     async fn set_user_role(
         &self,

@@ -6,24 +6,29 @@ use crate::{
     domain::{
         ids::{RoleId, SeatId, UserId},
         settings_access::OWNER,
-        users_teams_labels::{RoleKind, User},
+        users_teams_labels::{Role, RoleKind, User},
     },
     store::{
         Result,
-        entity::{roles, stores, users},
+        entity::{roles, users},
         statement::from_entities::model,
         transaction::write::Write,
         users_teams_labels::role_kind,
     },
 };
 
+impl From<roles::Model> for Role {
+    fn from(row: roles::Model) -> Self {
+        Self { id: row.id.into(), name: row.name, kind: RoleKind::of(&row.kind) }
+    }
+}
+
 impl Write {
-    /// Returns the users of the store, each with the kind of the user's role (`None`: the user has no role). Locks the row of the store, so
-    /// that of two concurrent transactions that add, change or remove a seat the second sees the result of the first; and locks the rows of
+    /// Returns the users of the store, each with the kind of the user's role (`None`: the user has no role). Takes a lock of the store, so
+    /// that of two concurrent transactions that add, change or remove a seat the second sees the result of the first. Then locks the rows of
     /// the users, in the order of ids, as every writer of users does.
     pub async fn seats_for_update(&self) -> Result<Vec<(User, Option<String>)>> {
-        let store = stores::Entity::find_by_id(self.store().as_str()).select_only().column(stores::Column::Id);
-        self.select_for_update(store, |_| Ok(())).await?;
+        self.named_lock("seats").await?;
         let query = users::Entity::find().expr(role_kind()).filter(users::Column::StoreId.eq(self.store())).order_by_asc(users::Column::Id);
         self.select_for_update(query, |cells| Ok((model::<users::Entity>(cells)?.into(), cells.take()?))).await
     }
@@ -45,15 +50,21 @@ impl Write {
         Ok(())
     }
 
-    /// Returns the id of the store's first role of this kind, in the order of ids. If there is none, adds a role with the id `fresh`.
-    pub async fn role_of_kind(&self, kind: RoleKind, fresh: RoleId) -> Result<RoleId> {
+    /// Returns the role with this id. `None`: the store has no such role.
+    pub async fn role(&self, id: &RoleId) -> Result<Option<Role>> {
+        let by_id = roles::Entity::find().filter(roles::Column::StoreId.eq(self.store())).filter(roles::Column::Id.eq(id));
+        Ok(self.select(by_id, model::<roles::Entity>).await?.pop().map(Into::into))
+    }
+
+    /// Returns the store's first role of this kind, in the order of ids. If there is none, adds a role with the id `fresh`.
+    pub async fn role_of_kind(&self, kind: RoleKind, fresh: RoleId) -> Result<Role> {
         let of_kind = roles::Entity::find()
             .filter(roles::Column::StoreId.eq(self.store()))
             .filter(roles::Column::Kind.eq(kind.name()))
             .order_by_asc(roles::Column::Id)
             .limit(1);
         if let Some(role) = self.select(of_kind, model::<roles::Entity>).await?.pop() {
-            return Ok(role.id.into());
+            return Ok(role.into());
         }
         let row = roles::ActiveModel {
             store_id: Set(self.store().to_string()),
@@ -62,7 +73,7 @@ impl Write {
             kind: Set(kind.name().to_owned()),
         };
         self.insert(row).await?;
-        Ok(fresh)
+        Ok(Role { id: fresh, name: kind.title().to_owned(), kind: Some(kind) })
     }
 
     pub async fn insert_seat(&self, user: &User) -> Result<()> {

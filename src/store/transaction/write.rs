@@ -4,8 +4,8 @@
 //! change log commit with the change or not at all. If the transaction is dropped without [`Write::commit`], it is rolled back.
 //!
 //! On PostgreSQL a frequent write sends two pipelined batches: first BEGIN and the SELECTs that lock its rows, then all its changes and
-//! COMMIT. All writes lock rows in one order, which prevents deadlocks: users, then accounts, then existing conversations, then their
-//! tickets, then contacts, then the counter of tickets.
+//! COMMIT. All writes lock rows in one order, which prevents deadlocks: the advisory lock of the seats, then users, then accounts, then
+//! existing conversations, then their tickets, then contacts, then the counter of tickets.
 
 use std::sync::{
     Arc, Mutex,
@@ -352,14 +352,27 @@ impl Write {
         self.execute_deferred(&idempotency_keys::Entity::insert(row).on_conflict(replaced))
     }
 
+    /// Takes the store's advisory lock with this name, and keeps it until the end of the transaction. Waits while another transaction has
+    /// this lock. Does nothing on SQLite, which has one writer at a time.
+    pub async fn named_lock(&self, name: &str) -> Result<()> {
+        if self.on_postgres() {
+            let sql = Sql::fixed("SELECT pg_advisory_xact_lock(hashtextextended($1, 0)) IS NULL").with(self.lock_name(name));
+            self.first(sql, |_| Ok(())).await?;
+        }
+        Ok(())
+    }
+
+    fn lock_name(&self, name: &str) -> Param {
+        Param::Text(format!("{}\u{1f}{name}", self.store))
+    }
+
     /// Tries to take the store's advisory lock with this name, and keeps it until the end of the transaction. `false`: another transaction
     /// has this lock. Always `true` on SQLite, which has one writer at a time.
     pub async fn try_named_lock(&self, name: &str) -> Result<bool> {
         if !self.on_postgres() {
             return Ok(true);
         }
-        let sql = Sql::fixed("SELECT pg_try_advisory_xact_lock(hashtextextended($1, 0))")
-            .with(Param::Text(format!("{}\u{1f}{name}", self.store)));
+        let sql = Sql::fixed("SELECT pg_try_advisory_xact_lock(hashtextextended($1, 0))").with(self.lock_name(name));
         Ok(self.first(sql, |cells| cells.flag()).await?.unwrap_or(false))
     }
 

@@ -113,9 +113,9 @@ export async function load(name, quietly = false, older = false) {
 }
 
 // Reloads the section after a change, and moves the focus to its heading if the row that had the focus was removed. `text` says what was
-// done; without it, the shown message stays.
+// done.
 export async function changed(text) {
-  if (text) announce(text);
+  announce(text);
   hurry();
   await load(here(), true);
   if (known.session && document.activeElement === document.body) one(`#${here()} h2`).focus();

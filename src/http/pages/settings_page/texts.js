@@ -22,15 +22,16 @@ export const language = wanted.find((name) => Object.hasOwn(LANGUAGES, name));
 export const locale = `${navigator.languages.find((tag) => tag.split("-")[0] === language) ?? language}-u-ca-gregory`;
 export const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
-// Stores the language that the user chose, and shows the page again in that language. The server reads the catalogue by the language, so a
-// choice that cannot be stored has no effect.
+// Stores the language that the user chose, and shows the page again in that language. Returns false if the browser forbids access to the
+// storage: the choice then has no effect.
 export function choose(name) {
   try {
     localStorage.setItem(CHOICE, name);
   } catch {
-    return;
+    return false;
   }
   location.reload();
+  return true;
 }
 
 async function catalogue() {

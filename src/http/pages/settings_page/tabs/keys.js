@@ -88,8 +88,8 @@ const acts = {
   "rotate-key"(id) {
     const { name } = key(id);
     const perform = (ended) => post("/keys/rotate", { keyId: id, ...(ended && { endFormerSecrets: true }) });
-    const until = clock(Date.now() + OVERLAP_MILLIS, { timeStyle: "short" });
-    const note = (ended) => (ended ? t("former-secret-ended") : t("key-rotate-note", { time: until }));
+    const until = () => clock(Date.now() + OVERLAP_MILLIS, { timeStyle: "short" });
+    const note = (ended) => (ended ? t("former-secret-ended") : t("key-rotate-note", { time: until() }));
     return confirmAndPerform(t("key-rotate", { name }), t("key-rotate-text"), t("rotate"), perform, t("key-rotated", { name }), { secretOf: t("key-secret", { name }), note, box: t("end-former-secret") });
   },
   "suspend-key"(id) {

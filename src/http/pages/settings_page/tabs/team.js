@@ -1,7 +1,7 @@
 // The tab of the seats of the store: a list of teammates and invitations, with buttons to add, to give another role, and to remove.
 
 import { add, changed, table } from "../sections.js";
-import { confirmDialog, openDialog } from "../dialogs.js";
+import { confirmDialog, openDialog, readable } from "../dialogs.js";
 import { announce, badge, one, options } from "../elements.js";
 import { get, known, post, put, rememberSeats, remove } from "../settings_api.js";
 import { t } from "../texts.js";
@@ -73,7 +73,7 @@ function seatForm(title, former, perform) {
   one("#seat-person").hidden = Boolean(former);
   for (const name of ["name", "email"]) form.elements[name].disabled = Boolean(former);
   const roles = known.session.role === "owner" ? ROLES : ROLES.slice(1);
-  options(form.elements.role, roles.map((role) => [role, t(`role-${role}`)]), former?.roleKind ?? "admin");
+  options(form.elements.role, roles.map((role) => [role, t(`role-${role}`)]), former?.roleKind ?? "agent");
   return openDialog(dialog, (data) => perform(Object.fromEntries(data)));
 }
 
@@ -81,9 +81,11 @@ const acts = {
   async "add-seat"() {
     const added = await seatForm(t("team-add"), undefined, (user) => post("/users", user));
     if (!added) return;
-    const manages = mayUseThePage(added);
-    if (SENDS_MAIL && manages) await sendLink(added.email);
-    await changed(t(!manages ? "team-added-agent" : SENDS_MAIL ? "team-added-mail" : "team-added-link", { name: added.name, email: added.email, userId: added.userId }));
+    const said = { name: added.name, email: added.email, userId: added.userId };
+    if (!mayUseThePage(added)) return changed(t("team-added-agent", said));
+    if (!SENDS_MAIL) return changed(t("team-added-link", said));
+    const failure = await sendLink(added.email).then(() => undefined, (refused) => refused);
+    await changed(failure ? t("team-added-no-mail", { ...said, reason: readable(failure.message) }) : t("team-added-mail", said));
   },
   async "send-link"(id) {
     const { email } = seat(id);

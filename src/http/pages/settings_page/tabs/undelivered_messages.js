@@ -1,6 +1,6 @@
 // The tab of undelivered messages: failed ones, and pending ones, which the server still tries to send.
 
-import { add, changed, here, table } from "../sections.js";
+import { add, changed, here, load, table } from "../sections.js";
 import { announce, badge, one, stamp } from "../elements.js";
 import { accountText, get, known, post } from "../settings_api.js";
 import { t } from "../texts.js";
@@ -39,10 +39,14 @@ function fillMessage(message, slots, text, button) {
   button("retry-message").hidden = !message.canBeRetried;
 }
 
+// Whether the list has all undelivered messages.
+let isComplete = true;
+
 async function fetchMessages() {
-  const found = await Promise.all(["failed", "pending"].map((state) => get("/messages/undelivered", { state, limit: LIMIT })));
-  one("#undelivered-more").hidden = found.every((messages) => messages.length < LIMIT);
-  // A message that was retried between the two requests, for failed and for pending messages, may be in both responses.
+  // The pending messages come first: a message that fails between the two requests is then in one of the responses, or in both.
+  const pending = await get("/messages/undelivered", { state: "pending", limit: LIMIT });
+  const found = [await get("/messages/undelivered", { state: "failed", limit: LIMIT }), pending];
+  one("#undelivered-more").hidden = isComplete = found.every((messages) => messages.length < LIMIT);
   return [...new Map(found.flat().map((message) => [message.messageId, message])).values()];
 }
 
@@ -51,10 +55,11 @@ const acts = {
     const { contactName } = view.records.find((message) => message.messageId === messageId) ?? {};
     await post("/messages/retry", { messageId });
     await changed(t("undelivered-queued"));
+    const { session } = known;
     await new Promise((done) => setTimeout(done, ATTEMPT_MILLIS));
-    if (!known.session || here() !== view.name) return;
-    await changed();
-    if (!view.records.some((message) => message.messageId === messageId)) announce(t("undelivered-delivered", { contact: contactName ?? "" }));
+    if (!session || known.session !== session || here() !== view.name) return;
+    await load(view.name, true);
+    if (known.session === session && isComplete && !view.records.some((message) => message.messageId === messageId)) announce(t("undelivered-delivered", { contact: contactName ?? "" }));
   },
 };
 

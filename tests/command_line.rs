@@ -68,7 +68,7 @@ fn a_store_is_created_with_an_owner_and_a_link_to_its_settings() {
     for (arguments, said) in [
         (&["user", "create", "--store", "shop", "--name", "B", "--email", "bob@example.com"][..], "belongs to another user"),
         (&["user", "create", "--store", "shop", "--name", "B", "--email", "bob"], "`bob` is not an e-mail address"),
-        (&["user", "create", "--store", "shop", "--name", " ", "--email", "c@example.com"], "must not be blank"),
+        (&["user", "create", "--store", "shop", "--name", " ", "--email", "c@example.com"], "and not be blank"),
         (&["user", "create", "--store", "none", "--name", "B", "--email", "c@example.com"], "there is no store `none`"),
         (&["user", "create", "--store", "shop", "--name", "B", "--email", "c@example.com", "--role", "king"], "owner, admin, agent"),
         (&["user", "list", "--store", "none"], "there is no store `none`"),

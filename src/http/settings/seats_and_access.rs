@@ -17,7 +17,7 @@ use crate::{
             params::{Id, Query, Required, ScalarParam},
             reply::{All, One, Reply},
         },
-        schemas::value_types::{AddressText, EnumValue, UserIdText, ValueSet},
+        schemas::value_types::{AddressText, EmailText, EnumValue, UserIdText, ValueSet},
     },
     service::{
         seats::NewUser,
@@ -84,8 +84,7 @@ pub struct UserAddition {
     #[oai(validator(min_length = 1, max_length = 100))]
     name: String,
     /// The e-mail address of the person, to which links to the settings page are sent. No other user of the store has it.
-    #[oai(validator(max_length = 254))]
-    email: String,
+    email: EmailText,
     /// What the user may do in the settings. If the store has no role of this kind, it gets one.
     role: EnumValue<RoleKinds>,
 }
@@ -191,7 +190,7 @@ impl TeamOperations {
         body: Body<UserAddition>,
     ) -> Result<Reply<One<Seat>>, Failure<SettingsMembership>> {
         let new = body.parse()?;
-        let new = NewUser { role: role_kind(&new.role)?, name: new.name, email: new.email };
+        let new = NewUser { role: role_kind(&new.role)?, name: new.name, email: new.email.0 };
         let (_, added) = managed.state.service.add_user(&managed.editor, new).await.map_err(ApiError::in_body)?;
         Ok(Reply::of(&managed.context, &Seat::from(added), vec![]))
     }

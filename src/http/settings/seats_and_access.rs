@@ -17,7 +17,7 @@ use crate::{
             params::{Id, Query, Required, ScalarParam},
             reply::{All, One, Reply},
         },
-        schemas::value_types::{AddressText, EmailText, EnumValue, UserIdText, ValueSet},
+        schemas::value_types::{AddressText, EnumValue, UserIdText, ValueSet},
     },
     service::{
         seats::NewUser,
@@ -84,7 +84,7 @@ pub struct UserAddition {
     #[oai(validator(min_length = 1, max_length = 100))]
     name: String,
     /// The e-mail address of the person, to which links to the settings page are sent. No other user of the store has it.
-    email: EmailText,
+    email: AddressText,
     /// What the user may do in the settings. If the store has no role of this kind, it gets one.
     role: EnumValue<RoleKinds>,
 }

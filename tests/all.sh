@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # The whole check before a change is merged: format, lints, the test suite for both revisions on both databases with its coverage of the
 # documents, two processes that read from a standby (tests/standby.sh), PostgreSQL over TLS (tests/tls.sh), fault injection
-# (tests/faults.sh), early responses (tests/early_responses.sh), assistant tools (tests/mcp.sh), pagination while rows move (tests/pagination_walks.sh),
-# alert rules and dashboard (tests/alerts.sh), packages (tests/packages.sh), dependencies (tests/dependencies.sh), the replay of one corpus
-# on both revisions, and the published documents in other tools (tests/contract.sh). Stops at the first failure. Needs a Rust toolchain,
-# git, PostgreSQL's server programs, openssl, curl, Chromium with its chromedriver, an SMTP server (python3-aiosmtpd), and what
-# tests/contract.sh needs; no running server.
+# (tests/faults.sh), early responses (tests/early_responses.sh), assistant tools (tests/mcp.sh), pagination while rows move
+# (tests/pagination_walks.sh), alert rules and dashboard (tests/alerts.sh), packages (tests/packages.sh), dependencies
+# (tests/dependencies.sh), the replay of one corpus on both revisions, and the published documents in other tools (tests/contract.sh). Stops
+# at the first failure. Needs a Rust toolchain, git, PostgreSQL's server programs, openssl, curl, Chromium with its chromedriver, an SMTP
+# server (python3-aiosmtpd), and what tests/contract.sh needs; no running server.
 #
 #   tests/all.sh             everything
 #   CARGO_TARGET_DIR=…       one target folder for all of it (default: target)

@@ -34,8 +34,8 @@ pub enum SettingsCommand {
         #[command(flatten)]
         whose: Whose,
         /// What the token permits, separated by commas: `events` reads events, records and their changes; `inbound` delivers inbound
-        /// messages; `keys` manages API keys; `webhooks` manages webhooks and bridges; `team` manages seats, access to accounts, moves of
-        /// tickets, escalation and drafts; `audit` reads the audit log; `all` permits everything
+        /// messages; `keys` manages API keys; `webhooks` manages webhooks and bridges; `team` lists and removes users, and manages access
+        /// to accounts, moves of tickets, escalation and drafts; `audit` reads the audit log; `all` permits everything
         #[arg(long, env = "COUNTERPART_CAN", default_value_t = GrantSet::EVERYTHING, value_name = "LIST")]
         can: GrantSet,
         #[command(flatten)]

@@ -20,9 +20,10 @@ use crate::domain::{
     clock::Clock,
     delivery_targets::Targets,
     ids::{AccountId, ConversationId, MessageId, StoreId, TemplateId},
-    inbound::{MAX_NAME_CHARS, is_name},
+    inbound::MAX_NAME_CHARS,
     outbound::{Content, Email, Mailbox, OutboxEntry, TemplateMessage, header_text},
     store::Channel,
+    text::is_name,
 };
 
 /// Error texts of a bridge are cut to this many characters.

@@ -63,7 +63,9 @@ impl Mailer {
             [(only, _)] => format!("Your link to the settings of {}", one_line(&only.store_name)),
             _ => format!("Your links to the settings of {} stores", links.len()),
         };
-        let mut text = "This is a link to the settings of your inbox. It was asked for with your e-mail address, by you or by somebody who let you in.\n".to_owned();
+        let mut text = "This is a link to the settings of your inbox.\n\
+                        It was asked for with your e-mail address, by you or by somebody who let you in.\n"
+            .to_owned();
         for (EmailLoginUser { store_name, role, .. }, secret) in links {
             let role = role.as_deref().unwrap_or_default();
             text += &format!("\n{}, as {role}:\n{}\n", one_line(store_name), link_url(&self.public_url, secret));

@@ -17,11 +17,6 @@ use super::{
 /// The limit of characters in the id that a channel gives to a thread or a message: the id must fit into a database index.
 pub const MAX_NAME_CHARS: usize = 512;
 
-/// Whether a text can be an id that a channel gives: it is not blank, and has at most `max` characters and no control characters.
-pub fn is_name(text: &str, max: usize) -> bool {
-    !text.trim().is_empty() && text.chars().count() <= max && !text.chars().any(char::is_control)
-}
-
 /// The error text for a `referenceId` (a channel's id of a thread) that is not valid on WhatsApp.
 pub const NO_PHONE: &str = "must be a phone number on WhatsApp, such as +66800000001, 66800000001 or 66800000001@s.whatsapp.net";
 

@@ -116,6 +116,11 @@ pub fn snippet(text: &str, limit: usize) -> String {
     out
 }
 
+/// Whether a text can be a name or an id: it is not blank, and has at most `max` characters and no control characters.
+pub fn is_name(text: &str, max: usize) -> bool {
+    !text.trim().is_empty() && text.chars().count() <= max && !text.chars().any(char::is_control)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -12,10 +12,10 @@ use super::{
 use crate::domain::{
     bridges::Bridge,
     ids::{AccountId, MAX_ID_CHARS, StoreId},
-    inbound::is_name,
     outbound::accepts_at_once,
     settings_access::{Editor, Entry, FormerSecrets, Subject},
     signed_requests::{AcceptedSignature, RequestSignature},
+    text::is_name,
     webhooks::{ROTATION_MILLIS, SECRET_BYTES, SigningSecret},
 };
 

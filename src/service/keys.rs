@@ -18,6 +18,7 @@ use crate::{
         keys::{ApiKey, Caller, OVERLAP_MILLIS, PREFIX, Secret, SecretHash, expiry},
         scopes::ScopeSet,
         settings_access::{Editor, Entry, FormerSecrets, Subject},
+        text::is_name,
         time::Timestamp,
     },
     store::{Write, api_key_auth::LookedUpCaller},
@@ -236,7 +237,7 @@ pub(super) fn fresh_secret(prefix: &str) -> Result<Secret> {
 }
 
 fn check(name: Option<&str>, scopes: Option<ScopeSet>) -> Result<()> {
-    if name.is_some_and(|name| name.trim().is_empty() || name.chars().count() > MAX_NAME_CHARS || name.chars().any(char::is_control)) {
+    if name.is_some_and(|name| !is_name(name, MAX_NAME_CHARS)) {
         return Err(Error::invalid("name", format!("must have 1 to {MAX_NAME_CHARS} printable characters and not be blank")));
     }
     if scopes.is_some_and(ScopeSet::is_empty) {

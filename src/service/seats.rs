@@ -10,6 +10,7 @@ use crate::domain::{
     contacts::is_email,
     ids::{RoleId, SeatId, StoreId, UserId},
     settings_access::{Editor, Entry, OWNER, Subject, manages},
+    text::is_name,
     users_teams_labels::{Role, RoleKind, User, UserView},
 };
 
@@ -29,8 +30,7 @@ pub struct NewUser {
 impl NewUser {
     /// Refuses a blank or long name and an invalid e-mail address.
     pub fn check(&self) -> Result<()> {
-        let name = self.name.trim();
-        if name.is_empty() || name.chars().count() > MAX_NAME_CHARS || name.chars().any(char::is_control) {
+        if !is_name(self.name.trim(), MAX_NAME_CHARS) {
             return Err(Error::invalid("name", format!("must have 1 to {MAX_NAME_CHARS} printable characters and not be blank")));
         }
         if !is_email(&self.email) {

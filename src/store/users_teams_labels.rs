@@ -75,6 +75,12 @@ pub(in crate::store) fn role_kind() -> SelectStatement {
     role(roles::Column::Kind)
 }
 
+impl From<roles::Model> for Role {
+    fn from(row: roles::Model) -> Self {
+        Self { id: row.id.into(), name: row.name, kind: RoleKind::of(&row.kind) }
+    }
+}
+
 impl From<users::Model> for User {
     fn from(row: users::Model) -> Self {
         Self {

@@ -17,12 +17,6 @@ use crate::{
     },
 };
 
-impl From<roles::Model> for Role {
-    fn from(row: roles::Model) -> Self {
-        Self { id: row.id.into(), name: row.name, kind: RoleKind::of(&row.kind) }
-    }
-}
-
 impl Write {
     /// Returns the users of the store, each with the kind of the user's role (`None`: the user has no role). Takes a lock of the store, so
     /// that of two concurrent transactions that add, change or remove a seat the second sees the result of the first. Then locks the rows of

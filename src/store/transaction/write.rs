@@ -356,6 +356,7 @@ impl Write {
     /// this lock. Does nothing on SQLite, which has one writer at a time.
     pub async fn named_lock(&self, name: &str) -> Result<()> {
         if self.on_postgres() {
+            // The function returns `void`, which no decoder reads.
             let sql = Sql::fixed("SELECT pg_advisory_xact_lock(hashtextextended($1, 0)) IS NULL").with(self.lock_name(name));
             self.first(sql, |_| Ok(())).await?;
         }

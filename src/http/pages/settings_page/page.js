@@ -12,7 +12,9 @@ document.title = t("title");
 options(one("#language"), Object.entries(LANGUAGES), language);
 for (const option of all("#language option")) option.lang = option.value;
 one("#tabs").addEventListener("click", () => announce(""));
-one("#language").addEventListener("change", ({ target }) => choose(target.value) || (target.value = language));
+one("#language").addEventListener("change", ({ target }) => {
+  if (!choose(target.value)) target.value = language;
+});
 one("#zone").textContent = t("zone", { zone });
 
 // The secret of a link that has not opened a session yet.

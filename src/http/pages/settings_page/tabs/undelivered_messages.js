@@ -39,14 +39,11 @@ function fillMessage(message, slots, text, button) {
   button("retry-message").hidden = !message.canBeRetried;
 }
 
-// Whether the list has all undelivered messages.
-let isComplete = true;
-
 async function fetchMessages() {
   // The pending messages come first: a message that fails between the two requests is then in one of the responses, or in both.
   const pending = await get("/messages/undelivered", { state: "pending", limit: LIMIT });
   const found = [await get("/messages/undelivered", { state: "failed", limit: LIMIT }), pending];
-  one("#undelivered-more").hidden = isComplete = found.every((messages) => messages.length < LIMIT);
+  one("#undelivered-more").hidden = found.every((messages) => messages.length < LIMIT);
   return [...new Map(found.flat().map((message) => [message.messageId, message])).values()];
 }
 
@@ -59,7 +56,9 @@ const acts = {
     await new Promise((done) => setTimeout(done, ATTEMPT_MILLIS));
     if (!session || known.session !== session || here() !== view.name) return;
     await load(view.name, true);
-    if (known.session === session && isComplete && !view.records.some((message) => message.messageId === messageId)) announce(t("undelivered-delivered", { contact: contactName ?? "" }));
+    const isComplete = one("#undelivered-more").hidden;
+    const isListed = view.records.some((message) => message.messageId === messageId);
+    if (known.session === session && isComplete && !isListed) announce(t("undelivered-delivered", { contact: contactName ?? "" }));
   },
 };
 

@@ -42,6 +42,7 @@
 //! - `m0025_failed_messages` creates the table of failed messages (dead letters), and adds the reason why a queued message waits.
 //! - `m0026_cheaper_sends` makes writes of messages cheaper: fewer index entries, and on PostgreSQL cheaper triggers for the feed of
 //!   changes.
+//! - `m0027_numbering_by_store` creates indexes by which events and changes are numbered one store at a time.
 
 use sea_orm_migration::{prelude::*, sea_orm::DbBackend};
 
@@ -71,6 +72,7 @@ mod m0023_links_by_email;
 mod m0024_endpoint_answers;
 mod m0025_failed_messages;
 mod m0026_cheaper_sends;
+mod m0027_numbering_by_store;
 
 pub use sea_orm_migration::{MigrationStatus, MigratorTrait};
 
@@ -106,6 +108,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0024_endpoint_answers::Migration),
             Box::new(m0025_failed_messages::Migration),
             Box::new(m0026_cheaper_sends::Migration),
+            Box::new(m0027_numbering_by_store::Migration),
         ]
     }
 }

@@ -38,7 +38,7 @@ impl Service {
     /// were deleted, or the number `after` has not been assigned yet.
     pub async fn changes_after(&self, store: &StoreId, after: i64, kinds: &[RecordKind], limit: u64) -> Result<FeedPage> {
         let db = self.db();
-        let all_numbered = match db.number_record_changes(self.clocks_and_ids().now()).await {
+        let all_numbered = match db.number_record_changes(Some(store), self.clocks_and_ids().now()).await {
             Ok(()) => true,
             Err(store::Error::Busy) => {
                 tracing::warn!("other writers hold the write lock; changes without a sequence number come later");

@@ -28,7 +28,7 @@ impl Service {
             let reached = events.last().map_or(after, |last| last.sequence);
             return Ok(EventPage { events, reached });
         }
-        self.number_events().await?;
+        self.number_events(store).await?;
         let (events, reached) = self.db().events_of_kinds(store, after, kinds, limit).await?;
         if events.is_empty() {
             self.must_exist(store).await?;
@@ -42,7 +42,7 @@ impl Service {
         let db = self.db();
         let mut events = db.events_after(store, sequence, limit).await?;
         if i64::try_from(events.len()).is_ok_and(|found| found < limit) {
-            self.number_events().await?;
+            self.number_events(store).await?;
             events = db.events_after(store, sequence, limit).await?;
         }
         if events.is_empty() {
@@ -51,8 +51,8 @@ impl Service {
         with_sequence_numbers(store, events)
     }
 
-    async fn number_events(&self) -> Result<()> {
-        match self.db().number_events(self.clocks_and_ids().now()).await {
+    async fn number_events(&self, store: &StoreId) -> Result<()> {
+        match self.db().number_events(Some(store), self.clocks_and_ids().now()).await {
             Err(store::Error::Busy) => {
                 tracing::warn!("other writers hold the write lock; events without a sequence number are left out");
                 Ok(())

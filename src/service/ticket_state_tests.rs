@@ -73,7 +73,7 @@ impl TicketStateFixture {
 
     /// Returns the events recorded since the last call.
     async fn heard(&self, seen: &mut i64) -> Vec<Value> {
-        self.fixture.db.number_events(self.clock.now()).await.unwrap();
+        self.fixture.db.number_events(None, self.clock.now()).await.unwrap();
         let recorded = self.fixture.db.events_after(&self.fixture.store, *seen, 99).await.unwrap();
         *seen += recorded.len() as i64;
         recorded.iter().map(|event| serde_json::from_slice(&event.body).unwrap()).collect()

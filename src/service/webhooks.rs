@@ -56,7 +56,7 @@ impl Service {
         let url = settings.url.ok_or_else(|| Error::invalid("url", "is missing"))?;
         checked_url(&url, self.targets)?;
         let secret = fresh_secret()?;
-        self.number_former().await?;
+        self.number_former(&editor.store_id).await?;
         let mut change = self.begin_edit(editor).await?;
         Self::must_be_below_limit("webhooks", "--max-webhooks", change.count_webhooks().await?, self.bounds.webhooks)?;
         let now = change.now();
@@ -88,7 +88,7 @@ impl Service {
             checked_url(url, self.targets)?;
         }
         let kinds = settings.kinds.map(checked_kinds).transpose()?;
-        self.number_former().await?;
+        self.number_former(&editor.store_id).await?;
         let mut change = self.begin_edit(editor).await?;
         let mut webhook = change.webhook(id).await?.ok_or_else(|| unknown(id))?;
         let former = webhook.clone();
@@ -110,7 +110,7 @@ impl Service {
 
     /// Enables or disables a webhook. After it is enabled, it gets later events only; earlier events need a replay.
     pub async fn enable_webhook(&self, editor: &Editor, id: &WebhookId, enabled: bool) -> Result<Webhook> {
-        self.number_former().await?;
+        self.number_former(&editor.store_id).await?;
         let mut change = self.begin_edit(editor).await?;
         let mut webhook = change.webhook(id).await?.ok_or_else(|| unknown(id))?;
         if webhook.enabled != enabled {
@@ -178,7 +178,7 @@ impl Service {
     /// own, so that other writers need not wait for the whole replay. After an interruption, another replay with `missing` queues the
     /// events that are still missing.
     pub async fn replay(&self, editor: &Editor, id: &WebhookId, replay: Replay, dry_run: bool) -> Result<i64> {
-        self.number_former().await?;
+        self.number_former(&editor.store_id).await?;
         let store = &editor.store_id;
         self.known_webhook(store, id).await?;
         if let Some(event) = &replay.event
@@ -215,11 +215,11 @@ impl Service {
         }
     }
 
-    /// Numbers all recorded events before the settings of a subscription change. An event is queued for its subscriptions when it gets its
+    /// Numbers the store's recorded events before the settings of a subscription change. An event is queued for its subscriptions when it gets its
     /// number, not when it is recorded. So events that were recorded before the change are queued according to the settings before the
     /// change.
-    async fn number_former(&self) -> Result<()> {
-        Ok(self.db().number_events(self.clocks_and_ids().now()).await?)
+    async fn number_former(&self, store: &StoreId) -> Result<()> {
+        Ok(self.db().number_events(Some(store), self.clocks_and_ids().now()).await?)
     }
 
     /// Returns at most `limit` attempts of the attempt log, in one direction from a position. Empty at the end of the log.
@@ -246,7 +246,7 @@ impl Service {
     /// Numbers and queues recorded events, if there are subscriptions, and returns when the next delivery is due.
     pub async fn next_delivery_at(&self) -> Result<Option<Timestamp>> {
         if self.db().is_subscribed_to().await? {
-            self.db().number_events(self.clocks_and_ids().now()).await?;
+            self.db().number_events(None, self.clocks_and_ids().now()).await?;
         }
         Ok(self.db().next_delivery_at().await?)
     }

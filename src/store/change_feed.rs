@@ -21,14 +21,15 @@ use crate::{
         Db, Error, Result,
         entity::{change_feeds, record_changes},
         export::Export,
+        numbering::NumberedTable,
         postgres::advisory_locks::AdvisoryLock,
         sql::{Param, Sql},
     },
 };
 
-const UNNUMBERED: &str = "SELECT 1 FROM record_changes WHERE sequence IS NULL LIMIT 1";
+const ENTRIES: NumberedTable = NumberedTable { name: "record_changes", lock: AdvisoryLock::ChangeNumbers };
 
-/// The most entries that are numbered, or deleted, in one transaction.
+/// The most entries that are deleted in one transaction.
 const BATCH: i64 = 500;
 
 /// The greatest number of entries that one statement searches for entries of the requested kinds of records.
@@ -164,23 +165,9 @@ impl Db {
         tx.commit().await
     }
 
-    /// Assigns sequence numbers to the committed entries that have none.
-    pub async fn number_record_changes(&self, now: Timestamp) -> Result<()> {
-        while self.first(Sql::fixed(UNNUMBERED), |cells| cells.take::<i32>()).await?.is_some() {
-            let tx = self.begin().await?;
-            if self.backend() == DbBackend::Postgres {
-                tx.all(&Sql::fixed(&AdvisoryLock::ChangeNumbers.of_transaction()), |_| Ok(())).await?;
-            }
-            let mut select = Sql::fixed("SELECT position FROM record_changes WHERE sequence IS NULL ORDER BY position");
-            select.limit(BATCH);
-            let positions: Vec<i64> = tx.all(&select, |cells| cells.take()).await?;
-            if !positions.is_empty() {
-                tx.run(&number(&positions, now)).await?;
-                tx.run(&count(&positions)).await?;
-            }
-            tx.commit().await?;
-        }
-        Ok(())
+    /// Assigns sequence numbers to the committed entries that have none, of one store or of all stores.
+    pub async fn number_record_changes(&self, of: Option<&StoreId>, now: Timestamp) -> Result<()> {
+        self.number_rows(ENTRIES, of, |store, positions| [number(store, positions, now), count(store)]).await
     }
 
     /// Deletes the entries that are older than a week, and all entries of inactive feeds. Makes a feed inactive that was not read for a
@@ -192,7 +179,7 @@ impl Db {
         if feeds.is_empty() {
             return Ok(0);
         }
-        self.number_record_changes(now).await?;
+        self.number_record_changes(None, now).await?;
         let mut forgotten = 0;
         for (store, is_active, used_at) in feeds {
             let mut is_kept = is_active;
@@ -300,26 +287,25 @@ fn millis(time: Duration) -> i64 {
     i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
 }
 
-fn number(positions: &[i64], now: Timestamp) -> Sql {
-    let mut sql = Sql::fixed("UPDATE record_changes SET sequence = numbered.sequence, numbered_at = $1 FROM (");
+/// Returns the statement that numbers the entries of a store at these positions.
+fn number(store: &StoreId, positions: &[i64], now: Timestamp) -> Sql {
+    let mut sql = Sql::of(store, "UPDATE record_changes SET sequence = numbered.sequence, numbered_at = $2 FROM (");
     sql = sql.with(Param::Integer(now.millis()));
     sql.push(
-        "SELECT r.position, ROW_NUMBER() OVER (PARTITION BY r.store_id ORDER BY r.position) + f.last_sequence AS sequence \
-         FROM record_changes r JOIN change_feeds f ON f.store_id = r.store_id WHERE r.position IN ",
+        "SELECT r.position, ROW_NUMBER() OVER (ORDER BY r.position) + f.last_sequence AS sequence \
+         FROM record_changes r JOIN change_feeds f ON f.store_id = r.store_id WHERE r.store_id = $1 AND r.position IN ",
     );
-    sql.integers(positions).push(") AS numbered WHERE record_changes.position = numbered.position");
+    sql.integers(positions).push(") AS numbered WHERE record_changes.store_id = $1 AND record_changes.position = numbered.position");
     sql
 }
 
-/// Returns the statement that stores the greatest sequence number of each feed to which the entries at these positions belong.
-fn count(positions: &[i64]) -> Sql {
-    let mut sql = Sql::fixed(
+/// Returns the statement that stores the greatest sequence number of a store's feed.
+fn count(store: &StoreId) -> Sql {
+    Sql::of(
+        store,
         "UPDATE change_feeds SET last_sequence = (SELECT MAX(m.sequence) FROM record_changes m \
-         WHERE m.store_id = change_feeds.store_id AND m.sequence IS NOT NULL) \
-         WHERE store_id IN (SELECT r.store_id FROM record_changes r WHERE r.position IN ",
-    );
-    sql.integers(positions).push(")");
-    sql
+         WHERE m.store_id = $1 AND m.sequence IS NOT NULL) WHERE store_id = $1",
+    )
 }
 
 #[cfg(test)]

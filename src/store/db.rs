@@ -91,6 +91,8 @@ pub struct Db {
     gathered: Arc<KeyLookupBatcher>,
     on_statement: Option<OnStatement>,
     secret_keys: SecretKeys,
+    /// Whether the tables are distributed over the nodes of a cluster (see `distributed`).
+    is_distributed: bool,
     replica: Option<Arc<Replica>>,
     /// Whether statements that only read run on the standby.
     on_replica: bool,
@@ -199,6 +201,7 @@ impl Db {
             gathered: Arc::default(),
             on_statement,
             secret_keys: SecretKeys::default(),
+            is_distributed: false,
             replica: None,
             on_replica: false,
             share: None,
@@ -232,6 +235,11 @@ impl Db {
 
     pub fn secret_keys(&self) -> &SecretKeys {
         &self.secret_keys
+    }
+
+    /// Returns whether the tables are distributed over the nodes of a cluster.
+    pub(in crate::store) fn is_distributed(&self) -> bool {
+        self.is_distributed
     }
 
     pub fn has_replica(&self) -> bool {

@@ -1,14 +1,12 @@
 //! The event log: sequence numbers of recorded events, and pages of them. Numbering an event also queues it for webhooks.
 //!
-//! A write records its events without a number. Each reader, before it reads, assigns sequence numbers to the committed events that have
-//! none; one process at a time does that. So once a reader has seen a number, no smaller number appears later. Since writers assign no
-//! numbers, they do not wait for each other to do so.
+//! A write records its events without a number; `numbering` explains when they get one.
 
 use sea_orm::DbBackend;
 
 use crate::{
     domain::{ids::StoreId, time::Timestamp},
-    store::{Db, Result, postgres::advisory_locks::AdvisoryLock, sql::Sql},
+    store::{Db, Result, numbering::NumberedTable, postgres::advisory_locks::AdvisoryLock, sql::Sql},
 };
 
 /// A condition in SQL, to be appended to other conditions: the webhook `w` subscribes to the account and the kind of the event `e`.
@@ -16,10 +14,7 @@ pub(super) const SUBSCRIPTION_MATCHES: &str = " AND (w.account_id IS NULL OR w.a
      AND (NOT EXISTS (SELECT 1 FROM webhook_kinds k WHERE k.store_id = w.store_id AND k.webhook_id = w.id) \
           OR EXISTS (SELECT 1 FROM webhook_kinds k WHERE k.store_id = w.store_id AND k.webhook_id = w.id AND k.kind = e.type))";
 
-const UNNUMBERED: &str = "SELECT 1 FROM events WHERE sequence IS NULL LIMIT 1";
-
-/// The most events that are numbered in one transaction.
-const BATCH: i64 = 500;
+const EVENTS: NumberedTable = NumberedTable { name: "events", lock: AdvisoryLock::EventNumbers };
 
 /// The greatest number of events that one statement searches for events of the requested kinds.
 const MAX_SCANNED: i64 = 10_000;
@@ -32,24 +27,11 @@ pub struct Recorded {
 }
 
 impl Db {
-    /// Assigns sequence numbers to the committed events that have none. The same transaction queues each of these events for the webhooks
-    /// that subscribe to it, so that every event with a number has been queued.
-    pub async fn number_events(&self, now: Timestamp) -> Result<()> {
-        while self.first(Sql::fixed(UNNUMBERED), |cells| cells.take::<i32>()).await?.is_some() {
-            let tx = self.begin().await?;
-            if self.backend() == DbBackend::Postgres {
-                tx.all(&Sql::fixed(&AdvisoryLock::EventNumbers.of_transaction()), |_| Ok(())).await?;
-            }
-            let mut select = Sql::fixed("SELECT position FROM events WHERE sequence IS NULL ORDER BY position");
-            select.limit(BATCH);
-            let positions: Vec<i64> = tx.all(&select, |cells| cells.take()).await?;
-            if !positions.is_empty() {
-                tx.run(&number(&positions)).await?;
-                tx.run(&queue(self.backend(), &positions, now)).await?;
-            }
-            tx.commit().await?;
-        }
-        Ok(())
+    /// Assigns sequence numbers to the committed events that have none, of one store or of all stores. The same transaction queues each of
+    /// these events for the webhooks that subscribe to it, so that every event with a number has been queued.
+    pub async fn number_events(&self, of: Option<&StoreId>, now: Timestamp) -> Result<()> {
+        let backend = self.backend();
+        self.number_rows(EVENTS, of, |store, positions| [number(store, positions), queue(backend, store, positions, now)]).await
     }
 
     /// Returns at most `limit` events after a sequence number, in the order of numbers.
@@ -81,23 +63,26 @@ impl Db {
     }
 }
 
-fn number(positions: &[i64]) -> Sql {
-    let mut sql = Sql::fixed(
+/// Returns the statement that numbers the events of a store at these positions.
+fn number(store: &StoreId, positions: &[i64]) -> Sql {
+    let mut sql = Sql::of(
+        store,
         "UPDATE events SET sequence = numbered.sequence FROM (\
-         SELECT e.position, ROW_NUMBER() OVER (PARTITION BY e.store_id ORDER BY e.position) \
-             + COALESCE((SELECT MAX(m.sequence) FROM events m WHERE m.store_id = e.store_id AND m.sequence IS NOT NULL), 0) AS sequence \
-         FROM events e WHERE e.position IN ",
+         SELECT e.position, ROW_NUMBER() OVER (ORDER BY e.position) \
+             + COALESCE((SELECT MAX(m.sequence) FROM events m WHERE m.store_id = $1 AND m.sequence IS NOT NULL), 0) AS sequence \
+         FROM events e WHERE e.store_id = $1 AND e.position IN ",
     );
-    sql.integers(positions).push(") AS numbered WHERE events.position = numbered.position");
+    sql.integers(positions).push(") AS numbered WHERE events.store_id = $1 AND events.position = numbered.position");
     sql
 }
 
-fn queue(backend: DbBackend, positions: &[i64], now: Timestamp) -> Sql {
-    let mut sql = Sql::fixed("INSERT INTO deliveries (store_id, webhook_id, event_id, kind, sequence, attempts, due_at) ");
+/// Returns the statement that queues the events of a store at these positions for the webhooks that subscribe to them.
+fn queue(backend: DbBackend, store: &StoreId, positions: &[i64], now: Timestamp) -> Sql {
+    let mut sql = Sql::of(store, "INSERT INTO deliveries (store_id, webhook_id, event_id, kind, sequence, attempts, due_at) ");
     sql.push("SELECT e.store_id, w.id, e.id, e.type, e.sequence, 0, ").integer(now.millis());
     sql.push(" FROM events e JOIN webhooks w ON w.store_id = e.store_id AND w.enabled = TRUE")
         .push(SUBSCRIPTION_MATCHES)
-        .push(" WHERE e.position IN ");
+        .push(" WHERE e.store_id = $1 AND e.position IN ");
     sql.integers(positions).push(" ORDER BY e.position");
     if backend == DbBackend::Postgres {
         // Locks the webhooks: if a webhook were disabled or deleted before this transaction commits, its new deliveries would remain in the

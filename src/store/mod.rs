@@ -78,6 +78,7 @@
 //! - **Add a table**: a migration; an entity, which the macro in `entity/mod.rs` lists.
 
 mod accounts;
+mod across_stores;
 pub mod api_key_auth;
 pub mod backup;
 pub mod change_feed;
@@ -101,6 +102,7 @@ mod message_writes;
 mod messages;
 mod migrate;
 mod mutex;
+mod numbering;
 #[cfg(test)]
 mod page_cost_tests;
 #[cfg(test)]

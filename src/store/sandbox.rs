@@ -177,8 +177,8 @@ mod tests {
         let other = Db::open(url, 1, None).await.unwrap();
         assert!(other.lock_for_server().await.is_err());
         let work = async {
-            db.number_events(now).await.unwrap();
-            db.number_record_changes(now).await.unwrap();
+            db.number_events(None, now).await.unwrap();
+            db.number_record_changes(None, now).await.unwrap();
             db.compact_totals().await.unwrap();
             db.migrate_up().await.unwrap();
         };

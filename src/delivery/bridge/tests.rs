@@ -104,7 +104,7 @@ impl Bench {
     }
 
     async fn sent(&self) -> usize {
-        self.fixture.db.number_events(self.service.clocks_and_ids().now()).await.unwrap();
+        self.fixture.db.number_events(None, self.service.clocks_and_ids().now()).await.unwrap();
         self.fixture.db.events_after(&self.fixture.store, 0, 1000).await.unwrap().len()
     }
 

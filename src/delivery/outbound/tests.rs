@@ -90,7 +90,7 @@ impl Bench {
     }
 
     async fn events(&self) -> usize {
-        self.fixture.db.number_events(self.clock.now()).await.unwrap();
+        self.fixture.db.number_events(None, self.clock.now()).await.unwrap();
         self.fixture.db.events_after(&self.fixture.store, 0, 1000).await.unwrap().len()
     }
 }

@@ -1,9 +1,15 @@
 //! Concurrency limits of the outboxes: how many delivery attempts may run at the same time, for an account or endpoint, for a store and in
 //! all.
 
-use std::{collections::HashMap, hash::Hash};
+use std::{
+    collections::{BTreeMap, HashMap},
+    hash::Hash,
+};
 
-use crate::domain::ids::StoreId;
+use crate::{
+    domain::ids::StoreId,
+    store::{Db, Result},
+};
 
 /// The target of attempts: an account or an endpoint of a store.
 pub trait StoreTarget: Clone + Eq + Hash {
@@ -54,6 +60,17 @@ impl<'a, P: StoreTarget> AttemptLimits<'a, P> {
         stores
     }
 
+    /// Returns how many attempts each target gets of the due attempts, whose targets are given in the order in which they are to start.
+    pub fn allotted(&self, due: impl IntoIterator<Item = P>) -> Allotment<P> {
+        let (mut picker, mut allotted) = (self.picker(), HashMap::new());
+        for place in due {
+            if picker.take(&place) {
+                *allotted.entry(place).or_default() += 1;
+            }
+        }
+        Allotment(allotted)
+    }
+
     /// Returns a picker, which selects as many of the due attempts as the limits permit.
     pub fn picker(&self) -> AttemptPicker<P> {
         let stores = self.stores().into_iter().map(|(store, attempts)| (store.clone(), attempts)).collect();
@@ -85,6 +102,64 @@ impl<P: StoreTarget> AttemptPicker<P> {
         self.places.insert(place.clone(), at_place + 1);
         self.stores.insert(place.store().clone(), of_store + 1);
         true
+    }
+}
+
+/// The number of attempts that may start now for each target.
+#[derive(Clone, Debug)]
+pub struct Allotment<P>(HashMap<P, usize>);
+
+impl<P: StoreTarget> Allotment<P> {
+    /// Takes one attempt of a target's number. Returns whether one was left.
+    pub fn take(&mut self, place: &P) -> bool {
+        let left = self.0.get_mut(place).filter(|left| **left > 0);
+        left.map(|left| *left -= 1).is_some()
+    }
+
+    /// Returns the greatest number of attempts of one target.
+    pub fn most(&self) -> usize {
+        self.0.values().copied().max().unwrap_or_default()
+    }
+
+    /// Returns the allotments of the stores, each with its store.
+    fn by_store(self) -> BTreeMap<StoreId, Self> {
+        let mut stores = BTreeMap::new();
+        for (place, attempts) in self.0 {
+            stores.entry(place.store().clone()).or_insert_with(|| Self(HashMap::new())).0.insert(place, attempts);
+        }
+        stores
+    }
+}
+
+impl Db {
+    /// Calls `claim` for each store with its allotment, and returns what all calls claimed. If a call fails, the attempts that other calls
+    /// claimed are still made.
+    pub(super) async fn claim_by_store<P, C, F>(&self, allotted: Allotment<P>, claim: impl Fn(StoreId, Allotment<P>) -> F) -> Result<Vec<C>>
+    where
+        P: StoreTarget,
+        F: Future<Output = Result<Vec<C>>>,
+    {
+        let (mut claimed, mut failed) = (Vec::new(), None);
+        for (store, allotted) in allotted.by_store() {
+            match claim(store, allotted).await {
+                Ok(of_store) => claimed.extend(of_store),
+                Err(error) => {
+                    failed = Some(error);
+                    // In a distributed database the other stores may be on nodes that answer.
+                    if !self.is_distributed() {
+                        break;
+                    }
+                }
+            }
+        }
+        match failed {
+            Some(error) if claimed.is_empty() => Err(error),
+            Some(error) => {
+                tracing::warn!(%error, "the due attempts of a store were not claimed");
+                Ok(claimed)
+            }
+            None => Ok(claimed),
+        }
     }
 }
 

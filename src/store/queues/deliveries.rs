@@ -3,6 +3,8 @@
 //! A delivery is claimed for an attempt in the same way as a message in `outbound`. Claims are made for each subscription separately,
 //! so that the long queue of one subscription does not hide the queue of another.
 
+use std::collections::{BTreeSet, HashMap};
+
 use sea_orm::{
     ActiveValue::{NotSet, Set},
     ColumnTrait, Condition, DbBackend, EntityTrait, QueryFilter, QueryOrder, QuerySelect, QueryTrait, Select,
@@ -20,7 +22,7 @@ use crate::{
         Db, Result,
         entity::{attempts, deliveries, events},
         events::SUBSCRIPTION_MATCHES,
-        queues::concurrency::AttemptLimits,
+        queues::concurrency::{Allotment, AttemptLimits},
         row_decoding::Cells,
         settings::{signing_secrets::readable, webhooks::SECRETS},
         sql::{Param, Sql},
@@ -293,13 +295,12 @@ impl Db {
 
     /// Returns when the next attempt to deliver an event is due.
     pub async fn next_delivery_at(&self) -> Result<Option<Timestamp>> {
-        let due = deliveries::Entity::find()
-            .select_only()
-            .column(deliveries::Column::DueAt)
-            .filter(deliveries::Column::DueAt.is_not_null())
-            .order_by_asc(deliveries::Column::DueAt)
-            .limit(1);
-        Ok(self.select(due, |cells| cells.time()).await?.pop())
+        let next = |of: Option<&StoreId>| {
+            let mut sql = Sql::fixed("SELECT due_at FROM deliveries WHERE due_at IS NOT NULL");
+            sql.and_of_store("store_id", of).push(" ORDER BY due_at").limit(1);
+            sql
+        };
+        Ok(self.across_stores(next, |cells| cells.time()).await?.into_iter().min())
     }
 
     /// Claims due deliveries under a lease that expires at `lease`, for each subscription separately. Leaves out the subscriptions and
@@ -311,30 +312,49 @@ impl Db {
         claim: &str,
         room: AttemptLimits<'_, StoreWebhook>,
     ) -> Result<Vec<ClaimedDelivery>> {
-        let tx = self.begin().await?;
-        let rows: Vec<(i64, StoreWebhook)> =
-            tx.all(&due(self.backend(), now, room), |cells| Ok((cells.take()?, (cells.id()?, cells.id()?)))).await?;
+        let backend = self.backend();
+        let rows = self.across_stores(|of| due(backend, now, room, of, ""), decode_due).await?;
         let (mut busy, mut due) = (room.busy.clone(), Vec::with_capacity(rows.len()));
-        for (position, place) in rows {
+        for (_, place) in rows {
             let attempts = busy.entry(place.clone()).or_default();
             *attempts += 1;
-            due.push((*attempts, position, place));
+            due.push((*attempts, place));
         }
         // Sorts the due deliveries, so that subscriptions with few attempts in progress come first if the limits do not permit all
         // attempts.
-        due.sort_by_key(|(attempts, _, _)| *attempts);
-        let mut picker = room.picker();
-        let chosen: Vec<i64> = due.into_iter().filter(|(_, _, place)| picker.take(place)).map(|(_, position, _)| position).collect();
+        due.sort_by_key(|(attempts, _)| *attempts);
+        let allotted = room.allotted(due.into_iter().map(|(_, place)| place));
+        let mut claimed =
+            self.claim_by_store(allotted, |store, allotted| self.claim_deliveries_of(store, allotted, now, lease, claim)).await?;
+        claimed.sort_by_key(|one| one.position);
+        Ok(claimed)
+    }
+
+    /// Claims due deliveries of a store, as many for each subscription as are allotted.
+    async fn claim_deliveries_of(
+        &self,
+        store: StoreId,
+        mut allotted: Allotment<StoreWebhook>,
+        now: Timestamp,
+        lease: Timestamp,
+        claim: &str,
+    ) -> Result<Vec<ClaimedDelivery>> {
+        let tx = self.begin().await?;
+        let none = HashMap::new();
+        let room = AttemptLimits { all: usize::MAX, each: allotted.most(), busy: &none };
+        let due = tx.all(&due(self.backend(), now, room, Some(&store), " FOR UPDATE SKIP LOCKED"), decode_due).await?;
+        let chosen: Vec<i64> = due.into_iter().filter(|(_, place)| allotted.take(place)).map(|(position, _)| position).collect();
         if chosen.is_empty() {
             tx.commit().await?;
             return Ok(Vec::new());
         }
-        let mut sql = Sql::fixed("UPDATE deliveries SET claim = $1, attempts = attempts + 1, due_at = $2 WHERE position IN ");
+        let mut sql =
+            Sql::of(&store, "UPDATE deliveries SET claim = $2, attempts = attempts + 1, due_at = $3 WHERE store_id = $1 AND position IN ");
         sql = sql.with(Param::Text(claim.to_owned())).with(Param::Integer(lease.millis()));
         sql.integers(&chosen).push(
             " RETURNING position, claim, attempts, store_id, webhook_id, event_id, kind, \
-             (SELECT w.url FROM webhooks w WHERE w.store_id = deliveries.store_id AND w.id = deliveries.webhook_id), sequence, \
-             COALESCE(body, (SELECT e.body FROM events e WHERE e.store_id = deliveries.store_id AND e.id = deliveries.event_id))",
+             (SELECT w.url FROM webhooks w WHERE w.store_id = $1 AND w.id = deliveries.webhook_id), sequence, \
+             COALESCE(body, (SELECT e.body FROM events e WHERE e.store_id = $1 AND e.id = deliveries.event_id))",
         );
         let (mut claimed, mut damaged) = (Vec::new(), Vec::new());
         for (one, whole) in tx.all(&sql, decode_claimed).await? {
@@ -346,40 +366,41 @@ impl Db {
         }
         // A damaged event is given up, so that it does not prevent the claims of other events, in this call and in later calls.
         for one in damaged {
-            tracing::error!(store = %one.webhook_delivery.store_id, event = one.webhook_delivery.event_id, "the recorded event is damaged; it is not delivered");
-            let mut sql = Sql::fixed("UPDATE deliveries SET claim = NULL, due_at = NULL WHERE position = ");
+            tracing::error!(%store, event = one.webhook_delivery.event_id, "the recorded event is damaged; it is not delivered");
+            let mut sql = Sql::of(&store, "UPDATE deliveries SET claim = NULL, due_at = NULL WHERE store_id = $1 AND position = ");
             sql.integer(one.position);
             tx.run(&sql).await?;
         }
-        let mut places: Vec<StoreWebhook> =
-            claimed.iter().map(|one| (one.webhook_delivery.store_id.clone(), one.webhook_delivery.webhook_id.clone())).collect();
-        places.sort();
-        places.dedup();
-        for (store, webhook) in places {
+        let webhooks: BTreeSet<WebhookId> = claimed.iter().map(|one: &ClaimedDelivery| one.webhook_delivery.webhook_id.clone()).collect();
+        for webhook in webhooks {
             let mut sql = Sql::of(&store, "SELECT secret, key_id FROM webhook_secrets WHERE store_id = $1 AND webhook_id = ");
             sql.text(webhook.as_str()).push(" AND (ends_at IS NULL OR ends_at > ").integer(now.millis()).push(") ORDER BY position DESC");
             let read = tx.all(&sql, |cells| SECRETS.read(cells, self.secret_keys(), store.as_str(), webhook.as_str())).await?;
             let secrets = readable(read);
-            for one in claimed.iter_mut().filter(|one| one.webhook_delivery.store_id == store && one.webhook_delivery.webhook_id == webhook)
-            {
+            for one in claimed.iter_mut().filter(|one| one.webhook_delivery.webhook_id == webhook) {
                 one.webhook_delivery.secrets.clone_from(&secrets);
             }
         }
         tx.commit().await?;
-        claimed.sort_by_key(|one| one.position);
         Ok(claimed)
     }
 }
 
-/// Returns the SQL for the due deliveries of all subscriptions, at most `room.each` of one subscription, the longest due first.
-fn due(backend: DbBackend, now: Timestamp, room: AttemptLimits<'_, StoreWebhook>) -> Sql {
+/// Returns the SQL for the due deliveries of the subscriptions of one store or of all stores, at most `room.each` of one subscription, the
+/// longest due first. `lock` is the clause that locks the rows on PostgreSQL; SQLite has one writer at a time.
+fn due(backend: DbBackend, now: Timestamp, room: AttemptLimits<'_, StoreWebhook>, of: Option<&StoreId>, lock: &str) -> Sql {
     let mut sql = Sql::fixed("SELECT d.position, w.store_id, w.id FROM webhooks w JOIN ");
     // PostgreSQL would run the inner query of the `IN` form for every row of `deliveries`; SQLite has no `LATERAL`.
     let lateral = backend == DbBackend::Postgres;
     sql.push(if lateral { "LATERAL (SELECT x.position, x.due_at" } else { "deliveries d ON d.position IN (SELECT x.position" });
     sql.push(" FROM deliveries x WHERE x.store_id = w.store_id AND x.webhook_id = w.id AND x.due_at IS NOT NULL AND x.due_at <= ");
     sql.integer(now.millis()).push(" ORDER BY x.due_at, x.position").limit(i64::try_from(room.each).unwrap_or(i64::MAX));
-    sql.push(if lateral { " FOR UPDATE SKIP LOCKED) d ON TRUE" } else { ")" }).push(" WHERE w.enabled = TRUE");
+    if lateral {
+        sql.push(lock).push(") d ON TRUE");
+    } else {
+        sql.push(")");
+    }
+    sql.push(" WHERE w.enabled = TRUE").and_of_store("w.store_id", of);
     for store in room.full_stores() {
         sql.push(" AND w.store_id <> ").text(store.as_str());
     }
@@ -388,6 +409,10 @@ fn due(backend: DbBackend, now: Timestamp, room: AttemptLimits<'_, StoreWebhook>
     }
     sql.push(" ORDER BY d.due_at, d.position");
     sql
+}
+
+fn decode_due(cells: &mut Cells<'_>) -> Result<(i64, StoreWebhook)> {
+    Ok((cells.take()?, (cells.id()?, cells.id()?)))
 }
 
 /// Decodes a claimed delivery. Returns the delivery, and whether its body is there and undamaged.

@@ -5,9 +5,11 @@
 //! longer end its attempt: every statement that ends an attempt names the claim of the attempt, and finds no row once the claim has
 //! changed. Of the queued messages of a conversation, only the oldest can be claimed, so that no message overtakes another.
 
+use std::collections::HashMap;
+
 use sea_orm::{
     ActiveValue::{NotSet, Set},
-    ColumnTrait, Condition, DbBackend, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
+    ColumnTrait, Condition, DbBackend, EntityTrait, QueryFilter,
     sea_query::Expr,
 };
 
@@ -22,7 +24,7 @@ use crate::{
     store::{
         Db, Error, Result,
         entity::{messages, outbound},
-        queues::concurrency::AttemptLimits,
+        queues::concurrency::{Allotment, AttemptLimits},
         row_decoding::{Cells, Row},
         settings::bridges::endpoints,
         sql::{Param, Sql},
@@ -172,8 +174,12 @@ impl Write {
 impl Db {
     /// Returns when the next attempt to send a message is due.
     pub async fn next_message_at(&self) -> Result<Option<Timestamp>> {
-        let next = outbound::Entity::find().select_only().column(outbound::Column::DueAt).order_by_asc(outbound::Column::DueAt).limit(1);
-        Ok(self.select(next, |cells| cells.time()).await?.pop())
+        let next = |of: Option<&StoreId>| {
+            let mut sql = Sql::fixed("SELECT due_at FROM outbound WHERE due_at IS NOT NULL");
+            sql.and_of_store("store_id", of).push(" ORDER BY due_at").limit(1);
+            sql
+        };
+        Ok(self.across_stores(next, |cells| cells.time()).await?.into_iter().min())
     }
 
     /// Claims due messages under a lease that expires at `lease`, as many as the limits of concurrent attempts permit.
@@ -184,48 +190,70 @@ impl Db {
         claim: &str,
         room: AttemptLimits<'_, StoreAccount>,
     ) -> Result<Vec<ClaimedMessage>> {
-        let mut sql = Sql::fixed("SELECT o.position, o.store_id, o.account_id FROM outbound o WHERE o.due_at <= ");
-        sql.integer(now.millis());
-        // Messages of a store or account at its limit of concurrent attempts must not fill `CANDIDATES` and hide other messages.
-        for store in room.full_stores() {
-            sql.push(" AND o.store_id <> ").text(store.as_str());
-        }
-        for (store, account) in room.full() {
-            sql.push(" AND NOT (o.store_id = ").text(store.as_str()).push(" AND o.account_id = ").text(account.as_str()).push(")");
-        }
-        sql.push(
-            " AND NOT EXISTS (SELECT 1 FROM outbound p WHERE p.store_id = o.store_id AND p.conversation_id = o.conversation_id \
-             AND p.position < o.position) ORDER BY o.due_at, o.position",
-        );
-        sql.limit(CANDIDATES);
+        let due = self.across_stores(|of| due(now, room, of), |cells| decode_due(cells).map(|(_, place)| place)).await?;
+        let mut claimed =
+            self.claim_by_store(room.allotted(due), |store, allotted| self.claim_messages_of(store, allotted, now, lease, claim)).await?;
+        claimed.sort_by_key(|one| one.position);
+        Ok(claimed)
+    }
+
+    /// Claims due messages of a store, as many for each account as are allotted.
+    async fn claim_messages_of(
+        &self,
+        store: StoreId,
+        mut allotted: Allotment<StoreAccount>,
+        now: Timestamp,
+        lease: Timestamp,
+        claim: &str,
+    ) -> Result<Vec<ClaimedMessage>> {
+        let none = HashMap::new();
+        let mut sql = due(now, AttemptLimits { all: usize::MAX, each: usize::MAX, busy: &none }, Some(&store));
         if self.backend() == DbBackend::Postgres {
             sql.push(" FOR UPDATE SKIP LOCKED");
         }
         let tx = self.begin().await?;
-        let due: Vec<(i64, StoreAccount)> = tx.all(&sql, |cells| Ok((cells.take()?, (cells.id()?, cells.id()?)))).await?;
-        let (mut picker, mut chosen) = (room.picker(), Vec::new());
-        for (position, place) in due {
-            if picker.take(&place) {
-                chosen.push(position);
-            }
-        }
+        let due = tx.all(&sql, decode_due).await?;
+        let chosen: Vec<i64> = due.into_iter().filter(|(_, place)| allotted.take(place)).map(|(position, _)| position).collect();
         if chosen.is_empty() {
             tx.commit().await?;
             return Ok(Vec::new());
         }
-        let mut sql = Sql::fixed("UPDATE outbound SET claim = $1, attempts = attempts + 1, due_at = $2 WHERE position IN ");
+        let mut sql =
+            Sql::of(&store, "UPDATE outbound SET claim = $2, attempts = attempts + 1, due_at = $3 WHERE store_id = $1 AND position IN ");
         sql = sql.with(Param::Text(claim.to_owned())).with(Param::Integer(lease.millis()));
         sql.integers(&chosen);
-        sql.push(" RETURNING position, claim, attempts, parcel, store_id, account_id");
-        let bridges = endpoints(&tx, self.secret_keys(), &chosen, now).await?;
+        sql.push(" RETURNING position, claim, attempts, parcel, account_id");
+        let bridges = endpoints(&tx, self.secret_keys(), &store, &chosen, now).await?;
         let decode = |cells: &mut Cells<'_>| {
             let (position, claim, attempts, outbox_entry) = (cells.take()?, cells.take()?, cells.take()?, cells.json()?);
-            let bridge = bridges.get(&(cells.id()?, cells.id()?)).cloned();
+            let bridge = bridges.get(&cells.id()?).cloned();
             Ok(ClaimedMessage { position, claim, attempts, outbox_entry, bridge })
         };
-        let mut claimed = tx.all(&sql, decode).await?;
+        let claimed = tx.all(&sql, decode).await?;
         tx.commit().await?;
-        claimed.sort_by_key(|one| one.position);
         Ok(claimed)
     }
+}
+
+/// Returns the SQL for the due messages of one store or of all stores, the longest due first. Leaves out the accounts and stores that have
+/// reached their limit of concurrent attempts, so that their messages do not fill `CANDIDATES` and hide other messages.
+fn due(now: Timestamp, room: AttemptLimits<'_, StoreAccount>, of: Option<&StoreId>) -> Sql {
+    let mut sql = Sql::fixed("SELECT o.position, o.store_id, o.account_id FROM outbound o WHERE o.due_at <= ");
+    sql.integer(now.millis()).and_of_store("o.store_id", of);
+    for store in room.full_stores() {
+        sql.push(" AND o.store_id <> ").text(store.as_str());
+    }
+    for (store, account) in room.full() {
+        sql.push(" AND NOT (o.store_id = ").text(store.as_str()).push(" AND o.account_id = ").text(account.as_str()).push(")");
+    }
+    sql.push(
+        " AND NOT EXISTS (SELECT 1 FROM outbound p WHERE p.store_id = o.store_id AND p.conversation_id = o.conversation_id \
+         AND p.position < o.position) ORDER BY o.due_at, o.position",
+    );
+    sql.limit(CANDIDATES);
+    sql
+}
+
+fn decode_due(cells: &mut Cells<'_>) -> Result<(i64, StoreAccount)> {
+    Ok((cells.take()?, (cells.id()?, cells.id()?)))
 }

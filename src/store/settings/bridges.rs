@@ -124,30 +124,31 @@ impl Db {
     }
 }
 
-/// Returns the bridges for the outbox entries at these positions, by account, each with the secrets that sign its messages at the time
-/// `now`. One statement reads bridges and secrets, so that no bridge is read without its secrets.
+/// Returns the bridges for the outbox entries of a store at these positions, by account, each with the secrets that sign its messages at the
+/// time `now`. One statement reads bridges and secrets, so that no bridge is read without its secrets.
 pub(in crate::store) async fn endpoints(
     tx: &SystemTransaction,
     keys: &SecretKeys,
+    store: &StoreId,
     positions: &[i64],
     now: Timestamp,
-) -> Result<HashMap<(StoreId, AccountId), BridgeEndpoint>> {
-    let mut sql = Sql::fixed(
-        "SELECT b.store_id, b.account_id, b.url, s.secret, s.key_id FROM bridges b \
+) -> Result<HashMap<AccountId, BridgeEndpoint>> {
+    let mut sql = Sql::of(
+        store,
+        "SELECT b.account_id, b.url, s.secret, s.key_id FROM bridges b \
          JOIN bridge_secrets s ON s.store_id = b.store_id AND s.account_id = b.account_id AND (s.ends_at IS NULL OR s.ends_at > ",
     );
     sql.integer(now.millis())
-        .push(") WHERE (b.store_id, b.account_id) IN (SELECT o.store_id, o.account_id FROM outbound o WHERE o.position IN ");
+        .push(") WHERE b.store_id = $1 AND b.account_id IN (SELECT o.account_id FROM outbound o WHERE o.store_id = $1 AND o.position IN ");
     sql.integers(positions).push(") ORDER BY s.position DESC");
-    let mut endpoints: HashMap<(StoreId, AccountId), (String, Vec<Read>)> = HashMap::new();
+    let mut endpoints: HashMap<AccountId, (String, Vec<Read>)> = HashMap::new();
     let rows = tx.all(&sql, |cells| {
-        let place: (StoreId, AccountId) = (cells.id()?, cells.id()?);
-        let url = cells.take()?;
-        let secret = SECRETS.read(cells, keys, place.0.as_str(), place.1.as_str())?;
-        Ok((place, url, secret))
+        let (account, url): (AccountId, String) = (cells.id()?, cells.take()?);
+        let secret = SECRETS.read(cells, keys, store.as_str(), account.as_str())?;
+        Ok((account, url, secret))
     });
-    for (place, url, secret) in rows.await? {
-        endpoints.entry(place).or_insert((url, Vec::new())).1.push(secret);
+    for (account, url, secret) in rows.await? {
+        endpoints.entry(account).or_insert((url, Vec::new())).1.push(secret);
     }
-    Ok(endpoints.into_iter().map(|(place, (url, read))| (place, BridgeEndpoint { url, secrets: readable(read) })).collect())
+    Ok(endpoints.into_iter().map(|(account, (url, read))| (account, BridgeEndpoint { url, secrets: readable(read) })).collect())
 }

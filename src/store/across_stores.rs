@@ -1,0 +1,42 @@
+//! Reads over all stores, for the work that the server does on its own.
+//!
+//! In a distributed database (see `SCALING.md`) such a read needs every node. While a node does not answer, it is made store by store, so
+//! that the stores on the other nodes are still served.
+
+use crate::{
+    domain::ids::StoreId,
+    store::{Db, Result, row_decoding::Cells, sql::Sql},
+};
+
+impl Db {
+    /// Runs a read over all stores: `sql(None)`. If a node of a distributed database does not answer, runs `sql(Some(store))`, the same read
+    /// for one store, for each store, and leaves out the stores for which it fails.
+    pub(in crate::store) async fn across_stores<T, D>(&self, sql: impl Fn(Option<&StoreId>) -> Sql, decode: D) -> Result<Vec<T>>
+    where
+        T: Send + 'static,
+        D: Fn(&mut Cells<'_>) -> Result<T> + Clone + Send + 'static,
+    {
+        let error = match self.all(sql(None), decode.clone()).await {
+            Err(error) if self.is_distributed() => error,
+            outcome => return outcome,
+        };
+        let (mut found, mut has_answered) = (Vec::new(), false);
+        for store in self.all(Sql::fixed("SELECT id FROM stores ORDER BY id"), |cells| cells.id::<StoreId>()).await? {
+            if let Ok(rows) = self.all(sql(Some(&store)), decode.clone()).await {
+                found.extend(rows);
+                has_answered = true;
+            }
+        }
+        if has_answered { Ok(found) } else { Err(error) }
+    }
+}
+
+impl Sql {
+    /// Appends the condition that `column` is this store, if there is one.
+    pub(in crate::store) fn and_of_store(&mut self, column: &str, store: Option<&StoreId>) -> &mut Self {
+        match store {
+            Some(store) => self.push(" AND ").push(column).push(" = ").text(store.as_str()),
+            None => self,
+        }
+    }
+}

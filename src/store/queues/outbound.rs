@@ -1,8 +1,8 @@
-//! The outbox of messages to channels: an entry is written in the transaction of the send, claimed for an attempt under a lease, and
-//! deleted with the final outcome.
+//! The outbox: the queue of messages that are to be sent to channels (such as e-mail). An entry is written in the transaction that stores
+//! the message, claimed by a worker for each attempt, and deleted when the message is sent or has failed.
 //!
-//! If a worker dies or hangs, its claim expires at `due_at`, and another worker can claim the message. After that, the first worker can no
-//! longer end its attempt: every statement that ends an attempt names the claim of the attempt, and finds no row once the claim has
+//! A claim ends at `due_at`. If its worker dies or hangs, another worker can claim the message after that time. Then the first worker can
+//! no longer end its attempt: every statement that ends an attempt names the claim of the attempt, and finds no row once the claim has
 //! changed. Of the queued messages of a conversation, only the oldest can be claimed, so that no message overtakes another.
 
 use sea_orm::{
@@ -38,7 +38,8 @@ pub struct ClaimedMessage {
     /// The number of attempts, including the attempt of this claim.
     pub attempts: i64,
     pub outbox_entry: OutboxEntry,
-    /// The bridge of the message's channel account, if the account has one.
+    /// The bridge of the message's channel account, if the account has one. A bridge is an HTTP endpoint that delivers the messages of the
+    /// account.
     pub bridge: Option<BridgeEndpoint>,
 }
 
@@ -129,7 +130,7 @@ impl Write {
         Ok(())
     }
 
-    /// Updates the delivery state of a message; returns the message.
+    /// Stores the delivery state of a message and the reason of a failure. Returns the message.
     pub async fn save_delivery(&self, id: &MessageId, delivery: Delivery, failure: Option<&str>) -> Result<Option<Message>> {
         let mut sql = self.sql("UPDATE messages SET delivery = ");
         sql.text(delivery.as_str()).push(", failure = ").optional_text(failure);
@@ -137,7 +138,7 @@ impl Write {
         self.first(sql, Message::decode).await
     }
 
-    /// Sets the delivery state of a message that is queued again to pending, and its kind to that of the outbox entry.
+    /// Updates a message that is queued again: its delivery state becomes pending, and its kind becomes that of the outbox entry.
     pub async fn save_requeued(&self, outbox_entry: &OutboxEntry) -> Result<()> {
         let requeued = messages::Entity::update_many()
             .col_expr(messages::Column::Delivery, Expr::value(Delivery::Pending.as_str()))
@@ -149,7 +150,7 @@ impl Write {
         Ok(())
     }
 
-    /// Stores the channel's own id of a message. Returns false if another message of the account has this id.
+    /// Stores the id that the channel gave a message. Returns false if another message of the account has this id.
     pub async fn save_external_id(&self, message: &Message, external_id: &str) -> Result<bool> {
         let mut sql = self.sql("UPDATE messages SET external_id = ");
         sql.text(external_id).push(" WHERE store_id = $1 AND id = ").text(message.id.as_str());
@@ -158,7 +159,8 @@ impl Write {
         Ok(self.run(sql).await? == 1)
     }
 
-    /// Stores the channel's own id of a thread in the conversation of a message, unless another conversation of the account has this id.
+    /// Stores the id that the channel gave a thread: in the conversation of this message, unless another conversation of the account has
+    /// the id.
     pub async fn save_thread_id(&self, message: &Message, reference_id: &str) -> Result<()> {
         let mut sql = self.sql("UPDATE conversations SET reference_id = ");
         sql.text(reference_id).push(" WHERE store_id = $1 AND id = ").text(message.conversation_id.as_str());
@@ -176,7 +178,7 @@ impl Db {
         Ok(self.select(next, |cells| cells.time()).await?.pop())
     }
 
-    /// Claims due messages under a lease that expires at `lease`, as many as the limits of concurrent attempts permit.
+    /// Claims due messages until `lease`, as many as the limits of concurrent attempts permit.
     pub async fn claim_outbox_entries(
         &self,
         now: Timestamp,
@@ -186,7 +188,8 @@ impl Db {
     ) -> Result<Vec<ClaimedMessage>> {
         let mut sql = Sql::fixed("SELECT o.position, o.store_id, o.account_id FROM outbound o WHERE o.due_at <= ");
         sql.integer(now.millis());
-        // Messages of a store or account at its limit of concurrent attempts must not fill `CANDIDATES` and hide other messages.
+        // Leaves out the messages of stores and accounts that have reached their limit of concurrent attempts. Otherwise these messages
+        // could fill the result, which is limited to `CANDIDATES` rows, and hide other messages.
         for store in room.full_stores() {
             sql.push(" AND o.store_id <> ").text(store.as_str());
         }

@@ -169,8 +169,8 @@ impl Db {
         match page.after.as_ref().map(|after| (after, after.as_of.as_ref())) {
             None => self.first_page(&list.source, list.conditions, page, None).await,
             Some((after, Some(as_of))) => self.next_page(list, page, after, as_of).await,
-            // The cursor names no snapshot. An earlier version of the program issued it, or the same list when it was sorted by relevance.
-            // The page has the present order.
+            // The cursor names no snapshot: an earlier version of the program issued it, or it comes from a search, whose list is sorted by
+            // relevance. The page has the present order.
             Some((_, None)) => self.page_of(&list.source, list.conditions, page).await,
         }
     }

@@ -131,9 +131,9 @@ impl Db {
         few
     }
 
-    /// Called for a list for whose first page [`Db::start`] found no condition. Returns a condition whose index can drive the statement of
-    /// the total: one that fewer tickets fulfil than a certain share of the list. Returns `None` for a filter by a conversation or by
-    /// assignees: the tickets of a conversation or an assignee already form a list of their own, usually a short list.
+    /// Returns a condition whose index can drive the statement of the total: one that fewer tickets fulfil than a certain share of the
+    /// list. Called if [`Db::start`] found no condition for the page. Returns `None` for a filter by a conversation or by assignees: the
+    /// tickets of a conversation or an assignee already form a list of their own, usually a short list.
     pub(in crate::store) async fn find_driving_condition_of_total<'a>(
         &self,
         store: &StoreId,

@@ -1,8 +1,9 @@
-//! Write transactions that belong to no store. For example, they claim deliveries, number events, create stores, and delete old rows.
+//! Write transactions that belong to no store (tenant). For example, they claim deliveries, number events, create stores, and delete old
+//! rows.
 //!
-//! On SQLite such a transaction is a savepoint in the group commit, as the write of a request is. It does not use a sqlx pool: when the
-//! disk is full or fails, SQLite rolls a transaction back by itself. sqlx does not notice that, and the pooled connection would hold the
-//! write lock for good. On PostgreSQL it is a transaction on a pooled connection.
+//! On SQLite such a transaction is a savepoint on the connection of the single writer, as the write of a request is (see `group_commit`). A
+//! connection from a pool of sqlx would not do: when the disk is full or fails, SQLite rolls a transaction back by itself. sqlx does not
+//! notice that, and the pooled connection would hold the write lock for good. On PostgreSQL the transaction runs on a pooled connection.
 
 use sea_orm::DbBackend;
 

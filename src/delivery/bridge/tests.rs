@@ -1,4 +1,4 @@
-//! Tests of message delivery over bridges to scripted local endpoints, with a fake clock.
+//! Tests of message delivery over bridges (operators' HTTP endpoints for channel accounts), with scripted local endpoints and a fake clock.
 
 use std::{
     collections::HashMap,

@@ -1,5 +1,5 @@
-//! Golden tests of the error examples in the OpenAPI documents: for each operation and each error status that it documents, the demo
-//! store's response to a refused request.
+//! Golden tests of the error examples in the OpenAPI documents. For each operation and each error status in its document, the example must
+//! equal the demo store's response to a refused request.
 
 use poem::listener::{Acceptor, Listener, TcpListener};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -14,7 +14,7 @@ use crate::http::{
 /// The maximum number of times that a request is repeated until it is refused, for example by a limit on the number of a store's records.
 const UNTIL_REFUSED: usize = 200;
 
-/// Recorder of the error responses of one document's operations.
+/// Records the error responses of the operations of one OpenAPI document.
 struct Recorder<'e> {
     examples: &'e Examples,
     routes: Vec<Route>,
@@ -172,7 +172,8 @@ impl Recorder<'_> {
         self.described(route)["parameters"].to_string().contains("IdempotencyKey")
     }
 
-    /// Records the error of a message that a bridge signed and that is sent twice.
+    /// Records the error for a message that is delivered twice with the signature of a bridge (an operator's endpoint for a channel
+    /// account).
     async fn of_signatures(&mut self) {
         if !self.settings {
             return;

@@ -1,4 +1,5 @@
-//! Tests of the wire format of a bridge request, and of the classification of responses.
+//! Tests of the wire format of a request to a bridge (an operator's HTTP endpoint that delivers messages), and of the classification of
+//! responses.
 
 use super::*;
 

@@ -59,7 +59,7 @@ impl Running {
     }
 }
 
-/// Logs a change of a message, as a write of the process that has opened `db`.
+/// Appends a change of a message to the change log, in the name of the process that has opened `db`.
 async fn log(db: &Db, fixture: &Fixture, id: &str) {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let write = db.write(&fixture.store, &clock).await.unwrap();

@@ -55,8 +55,9 @@ pub(in crate::store) enum RowBound {
     Keys,
     /// The statement reads rows until enough of them match: it may read many others before.
     Rows,
-    /// The statement reads a whole table. On SQLite it runs on another thread from the start. Other statements move to another thread after
-    /// a number of steps of SQLite's virtual machine, but SQLite may count a table in one step.
+    /// The statement reads a whole table. On SQLite, a statement with the bound [`RowBound::Rows`] moves to another thread after a number
+    /// of steps of SQLite's virtual machine. A statement on a whole table runs there from the start, since SQLite may count a table in one
+    /// step.
     Table,
 }
 
@@ -241,11 +242,11 @@ impl Sql {
     /// Appends ` AND ` and an upper bound on the sort column of a descending list. `test` is the column with the operator, such as `sent_at
     /// <= `.
     ///
-    /// SQLite uses only one upper bound with an index. If the page has a cursor, this one must be the cursor: otherwise a deep page would
-    /// read the list from its beginning. So a `+` before the column keeps SQLite from using the bound with the index.
+    /// SQLite uses only one upper bound with an index. If the page has a cursor, this upper bound must be the cursor: otherwise a deep page
+    /// would read the list from its beginning. So a `+` before the column keeps SQLite from using the appended bound with the index.
     ///
-    /// A cursor above the bound comes from another list. Then the statement also reads the rows between the cursor and the bound, so it
-    /// counts as unbounded.
+    /// A cursor above the appended bound comes from another list. Then the statement also reads the rows between the cursor and the bound,
+    /// so it counts as unbounded.
     pub fn and_below(&mut self, page: &PageRequest, test: &str, bound: Timestamp) -> &mut Self {
         if page.after.as_ref().is_some_and(|after| bound.millis() < after.at) {
             self.unbounded();

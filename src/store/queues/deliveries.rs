@@ -293,7 +293,7 @@ impl Db {
         Ok(self.find_all(query).await?.into_iter().map(Into::into).collect())
     }
 
-    /// Returns when the next attempt to deliver an event is due.
+    /// Returns the earliest time at which an attempt to deliver an event is due, in any store.
     pub async fn next_delivery_at(&self) -> Result<Option<Timestamp>> {
         let due = deliveries::Entity::find()
             .select_only()

@@ -58,7 +58,7 @@ pub struct ThreadEmail {
     pub external_id: Option<String>,
 }
 
-/// Returns an outbox entry as the JSON text that is stored.
+/// Returns the JSON text in which an outbox entry is stored.
 pub(super) fn outbox_entry_json(outbox_entry: &OutboxEntry) -> Result<String> {
     serde_json::to_string(outbox_entry).map_err(|error| Error::Damaged(error.to_string()))
 }
@@ -172,13 +172,13 @@ impl Write {
 }
 
 impl Db {
-    /// Returns when the next attempt to send a message is due.
+    /// Returns the earliest time at which an attempt to send a message is due, in any store.
     pub async fn next_message_at(&self) -> Result<Option<Timestamp>> {
         let next = outbound::Entity::find().select_only().column(outbound::Column::DueAt).order_by_asc(outbound::Column::DueAt).limit(1);
         Ok(self.select(next, |cells| cells.time()).await?.pop())
     }
 
-    /// Claims due messages until `lease`, as many as the limits of concurrent attempts permit.
+    /// Claims due messages for a worker, as many as the limits of concurrent attempts permit. The claims end at the time `lease`.
     pub async fn claim_outbox_entries(
         &self,
         now: Timestamp,

@@ -104,8 +104,7 @@ impl Write {
         Ok(Some(self.execute(&hastened).await? > 0))
     }
 
-    /// Deletes at most `limit` messages that failed before a time from the failed messages (dead letters). Keeps the messages in
-    /// `messages`.
+    /// Removes from the table `failed_messages` at most `limit` messages that failed before a time. Keeps them in the table `messages`.
     pub async fn prune_failed_messages(&self, before: Timestamp, limit: u64) -> Result<()> {
         let old = failed_messages::Entity::find()
             .select_only()

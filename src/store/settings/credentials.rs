@@ -326,7 +326,7 @@ mod tests {
         write.insert_credential(&full, &token(GrantSet::EVERYTHING), ends).await.unwrap();
         write.insert_credential(&narrow, &token(few), ends).await.unwrap();
         write.commit().await.unwrap();
-        // The statement with which an earlier version of the program, without restricted grants, stores a token.
+        // The statement with which an earlier version of the program, which has only unrestricted tokens, stores a token.
         let insert = format!(
             "INSERT INTO grants (hash, store_id, user_id, kind, created_at, expires_at) VALUES ('{}', '{}', 'u1', 'token', 0, 1000)",
             old.as_str(),

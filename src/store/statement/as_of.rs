@@ -176,8 +176,8 @@ impl Db {
     }
 
     /// Like [`Db::walk`], with a total if the request wants one. `push_total` adds the SQL of the total, which reads counters that triggers
-    /// maintain. In this SQL, as in the list's conditions, `$1` is the store. The statement of a first page also returns the total: that
-    /// saves a statement, and both are from the same snapshot.
+    /// maintain. In this SQL, as in the list's conditions, `$1` is the id of the store. The statement of a first page also returns the
+    /// total: that saves a statement, and page and total are from the same snapshot.
     pub(in crate::store) async fn walk_with<T, M>(
         &self,
         mut list: MovingList<'_, M>,

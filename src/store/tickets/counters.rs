@@ -14,13 +14,14 @@ use crate::{
 /// The number of parts that a total may have before one row replaces them.
 const TOTAL_PARTS: i64 = 8;
 
-/// Adds to a statement a subquery for the number of contacts of the store `$1`.
+/// Adds to a statement a subquery for the number of contacts of the store whose id is `$1`.
 pub(in crate::store) fn push_contact_total(sql: &mut Sql) {
     push_total(sql, ["contacts"]);
 }
 
-/// Adds to a statement an expression for the number of tickets of the store `$1` that are in the state `shown` and whose `is_spam` is
-/// `spam`. Snoozed tickets are counted by a query, not by triggers: they are few, and a snooze ends at its time without a write.
+/// Adds to a statement an expression for a number of tickets: those of the store whose id is `$1` that are in the state `shown` and whose
+/// `is_spam` is `spam`. Snoozed tickets are counted by a query, not by triggers: they are few, and a snooze ends at its time without a
+/// write.
 pub(in crate::store) fn push_ticket_total(sql: &mut Sql, shown: ShownTickets, spam: bool, now: Timestamp) {
     let (open, closed) = if spam { ("tickets.open.spam", "tickets.closed.spam") } else { ("tickets.open", "tickets.closed") };
     match shown {
@@ -34,7 +35,7 @@ pub(in crate::store) fn push_ticket_total(sql: &mut Sql, shown: ShownTickets, sp
     }
 }
 
-/// Adds to a statement a subquery for the number of snoozed tickets of the store `$1` whose `is_spam` is `spam`.
+/// Adds to a statement a subquery for the number of snoozed tickets whose `is_spam` is `spam`, of the store whose id is `$1`.
 pub(in crate::store) fn push_snoozed(sql: &mut Sql, spam: bool, now: Timestamp) {
     sql.push("(SELECT COUNT(*) FROM tickets WHERE store_id = $1 AND is_open = TRUE AND is_spam = ").flag(spam);
     // The time is in a subquery, so that PostgreSQL does not know it when it plans the statement. With a bound value, PostgreSQL's plan for

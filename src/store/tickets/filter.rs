@@ -129,10 +129,10 @@ impl Db {
         self.push_value_test(sql, test, false);
     }
 
-    /// Adds the condition of a test on a row of `ticket_field_values v`. `aside` keeps the databases from using the indexes on values. It
-    /// is set where the values of a single ticket are tested: a ticket has few values, but the databases would scan all values of the field
-    /// that pass the test. SQLite would do so because it has no statistics. PostgreSQL would do so in a table of some ten thousand values,
-    /// for a range whose bounds are unknown when it plans.
+    /// Adds the condition of a test on a row of `ticket_field_values v`. `aside` keeps the databases from using the indexes on values.
+    /// `aside` is true where the values of a single ticket are tested: a ticket has few values, but the databases would scan all values of
+    /// the field that pass the test. SQLite would do so because it has no statistics. PostgreSQL would do so in a table of some ten
+    /// thousand values, for a range whose bounds are unknown when it plans.
     fn push_value_test(&self, sql: &mut Sql, test: &Test, aside: bool) {
         let sqlite = self.backend() == DbBackend::Sqlite;
         let bounded = |sql: &mut Sql| {

@@ -156,7 +156,7 @@ mod tests {
         let pages = turn.all(&Sql::fixed("PRAGMA page_count"), &|cells| cells.take::<i64>()).unwrap()[0];
         turn.all(&Sql::fixed(&format!("PRAGMA max_page_count = {pages}")), &|cells| cells.take::<i64>()).unwrap();
         assert!(turn.run(&insert("large", 200_000)).is_err());
-        // Without the check in the writer, SQLite would commit this statement by itself, since its transaction has ended.
+        // Without the check in the writer, SQLite would commit this statement by itself, since the transaction of the turn has ended.
         assert!(turn.run(&insert("small", 1)).is_err());
         assert!(turn.commit().await.is_err());
         // If `others` was in the same commit group as `turn`, it is rolled back too. If its group was committed earlier, its row stays.

@@ -307,7 +307,7 @@ impl Write {
         log.chunks(ROWS_MAX).map(insert).collect()
     }
 
-    /// Stores events with their rendered bodies. They get their sequence numbers after the commit.
+    /// Stores events with their rendered bodies. The events get their sequence numbers after the commit.
     pub async fn record(&self, events: &[(Event, Vec<u8>)]) -> Result<()> {
         for rows in events.chunks(ROWS_MAX) {
             let mut sql = self.sql("INSERT INTO events (store_id, id, type, account_id, occurred_at, body) VALUES ");

@@ -1,4 +1,5 @@
-//! Tests of write transactions, with the statements of sending a message: after a commit, a rollback, a conflict or a lost connection.
+//! Tests of write transactions that run the statements of sending a message: what is stored after a commit, a rollback, a conflict or a
+//! lost connection.
 
 use std::{sync::Arc, time::Duration};
 

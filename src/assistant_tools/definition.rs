@@ -72,14 +72,14 @@ impl InputMember {
         Some(Self { name, schema: described(schema, description, example), required: false, place: Place::Tool })
     }
 
-    /// Adds a description and an example to a property, if the argument is a list of objects.
+    /// Adds a description and an example to the property `name` of the items, if the argument is a list of objects.
     pub fn item(mut self, name: &str, description: &str, example: &str) -> Self {
         let property = &mut self.schema["items"]["properties"][name];
         *property = described(property.take(), description, example.into());
         self
     }
 
-    /// Makes the argument optional, and leaves it to the tool's own code to pass the value on ([`Place::Tool`]).
+    /// Makes the argument optional. The tool's own code passes the value on to the operation ([`Place::Tool`]).
     pub fn by_tool(self) -> Self {
         Self { place: Place::Tool, required: false, ..self }
     }
@@ -125,7 +125,7 @@ fn short(schema: Value) -> Value {
     object.into()
 }
 
-/// The page size of a list tool if the caller chooses none.
+/// The page size of a tool that lists records, if the caller chooses none.
 pub const PAGE_SIZE: u32 = 10;
 
 /// Returns the arguments for pagination of a list operation.
@@ -178,7 +178,7 @@ pub struct Tool {
     /// The schema of the structured result, before [`schemas::output`] shortens it.
     pub output: Value,
     pub run: Run,
-    /// Whether equal calls within 24 hours are carried out only once. Set for writes that would otherwise have a further effect.
+    /// Whether equal calls within 24 hours are carried out only once. Set for writes that are not idempotent.
     pub once: bool,
 }
 

@@ -21,7 +21,7 @@ pub enum ToolError {
         message: String,
         retry_after: Option<u32>,
     },
-    /// The tool cannot do what the call asks for: this build serves a revision of the API that lacks it, or it is impossible at present.
+    /// The call asks for something that this build's revision of the API lacks, or that is impossible at present.
     Unavailable(String),
     Internal(String),
 }
@@ -122,8 +122,7 @@ fn in_words_of_the_tool(tool: &Tool, message: &str) -> String {
 }
 
 impl ToolError {
-    /// Converts an error of the code behind an API operation, if the tool called this code directly instead of sending a request to the
-    /// router.
+    /// Converts an error from the code of an API operation, which a tool called directly, without a request to the HTTP router.
     pub fn of_api(operation: &str, error: ApiError) -> Self {
         match operations::find(operation) {
             Some(operation) => {

@@ -56,7 +56,7 @@ const SESSION: &str = "mcp-session-id";
 /// The header that limits a request to tools that only read.
 pub const READ_ONLY: &str = "x-mcp-readonly";
 
-/// The header that makes messages drafts even where the operator permits the tools to send messages.
+/// The header that makes messages drafts, which a user has to approve, even where the operator permits the tools to send messages.
 pub const DRAFTS_ONLY: &str = "x-mcp-drafts";
 
 /// The header with the names of the tools to offer.
@@ -134,7 +134,8 @@ impl HttpTools {
         Ok(response)
     }
 
-    /// Locks the map of session owners. The map is valid even if its lock is poisoned, since each change is a single call of the map.
+    /// Locks the map of session owners. The map is valid even if its lock is poisoned, since each change of the map is a single method
+    /// call.
     fn owners(&self) -> MutexGuard<'_, HashMap<String, KeyId>> {
         self.owners.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -135,7 +135,7 @@ impl Input {
         self.query("pageSize", (size > 0).then_some(size)).query("cursor", Some(cursor).filter(|cursor| !cursor.is_empty()))
     }
 
-    /// Writes a cursor for the rest of a page: of the page that the operation returns for `cursor`, it leaves out the first `skip` records.
+    /// Writes a cursor for the rest of a page: the page that the operation returns for `cursor`, without its first `skip` records.
     pub fn cursor(&self, skip: usize, cursor: &str) -> String {
         format!("{}.{skip}.{cursor}", self.parameter("pageSize").unwrap_or("0"))
     }

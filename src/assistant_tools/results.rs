@@ -46,7 +46,7 @@ pub fn page(input: &Input, records: Vec<Value>, next_cursor: Option<String>, byt
     result
 }
 
-/// Returns how many of the records fit into `bytes` bytes, but at least 1. If this record is too large, [`limited`] cuts it.
+/// Returns how many of the records fit into `bytes` bytes, but at least 1. If a single record is too large, [`limited`] cuts it.
 fn fitting(records: &[Value], bytes: usize) -> usize {
     let mut room = bytes.saturating_sub(RESERVED);
     let fits = records.iter().take_while(|record| {

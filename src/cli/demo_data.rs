@@ -99,7 +99,7 @@ fn line(kind: &str, mut record: Value) -> Value {
     json!({ "kind": kind, "record": record })
 }
 
-/// Returns the owner of the store.
+/// Returns the user id of the store's owner.
 pub fn owner() -> UserId {
     user_id(1).into()
 }

@@ -50,7 +50,7 @@ pub trait Queue: Clone + Send + Sync + 'static {
     /// Resolves when this process has queued an item.
     fn filled(&self) -> impl Future<Output = ()> + Send;
 
-    /// Returns when the next item is due; `None` if no item is queued. The event queue first queues the newly recorded events.
+    /// Returns the time at which the next item is due; `None` if no item is queued. The event queue first queues the newly recorded events.
     fn next_at(&self) -> impl Future<Output = Result<Option<Timestamp>>> + Send;
 
     fn now(&self) -> Timestamp;

@@ -148,8 +148,8 @@ impl ReplayCommand {
         let mut report = diff(documents[0], documents[1]);
         if let Some(file) = &self.notes {
             let notes: Notes = json(file, "notes", NOTES)?;
-            // The result of `annotate` reports notes that fit no change between the documents. It is ignored, since a replay uses only the
-            // notes on behaviour.
+            // `annotate` adds the notes to the report, and returns the mismatches between notes and changes. The mismatches are ignored,
+            // since a replay uses only the notes on behaviour.
             _ = report.annotate(&notes);
         }
         let times_within = i64::from(self.times_within) * 1000;

@@ -112,7 +112,7 @@ impl Recorder<'_> {
         self.examples.refusals.iter().filter(|refusal| refusal.operation == operation && when(refusal.status)).cloned().collect()
     }
 
-    /// Records the errors that depend on the request alone, and the conflicts (409) with what an earlier request changed.
+    /// Records the errors that depend on the request alone, and the conflicts (409) that an earlier request causes.
     async fn of_requests(&mut self) {
         let bench = ExampleServer::new().await;
         let examples = self.examples.clone();
@@ -193,7 +193,7 @@ impl Recorder<'_> {
         self.keep("receiveMessage", 409, error);
     }
 
-    /// Sends the example request of every operation that documents a status, changed by `change`, and records the errors.
+    /// For every operation whose document lists the error `status`: sends the example request, edited by `change`, and records the error.
     async fn of_every(
         &mut self,
         bench: &ExampleServer,
@@ -201,7 +201,7 @@ impl Recorder<'_> {
         status: u16,
         change: impl Fn(EditableRequest) -> EditableRequest,
     ) {
-        // `sendLink` only adds its request to a queue, so its response does not depend on the database.
+        // `sendLink` only adds its request to a queue, so a broken database does not make it fail.
         let affected = |route: &&Route| self.documents(route, status) && (status < 500 || route.operation_id != "sendLink");
         let routes: Vec<Route> = self.routes.iter().filter(affected).cloned().collect();
         for route in routes {

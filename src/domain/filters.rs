@@ -47,13 +47,13 @@ pub enum ShownTickets {
 }
 
 impl TicketFilter {
-    /// Whether the filter tests nothing but status and spam.
+    /// Whether the filter uses no property except `statuses` and `is_spam`.
     pub fn is_plain(&self) -> bool {
         *self == Self { statuses: self.statuses.clone(), is_spam: self.is_spam, ..Self::default() }
     }
 
-    /// Returns which tickets match the status filter. `history` is a setting of the API revision: whether a filter with only a conversation
-    /// id selects tickets of every status.
+    /// Returns which tickets match the status filter. `history` is a setting of the API revision (`Rules::conversation_history`): whether a
+    /// filter with only a conversation id selects tickets of every status.
     pub fn shown(&self, history: bool) -> ShownTickets {
         let (open, closed) = (self.statuses.contains(&Status::Open), self.statuses.contains(&Status::Closed));
         match (open, closed) {

@@ -87,7 +87,7 @@ impl GrantSet {
         Grant::ALL.into_iter().filter(|grant| self.0 & grant.bit() != 0).map(Grant::name).collect()
     }
 
-    /// Parses the [`fmt::Display`] form. Names of unknown grants are ignored.
+    /// Parses the [`fmt::Display`] form. Unknown names are ignored.
     pub fn from_stored(text: &str) -> Self {
         text.split(',').filter_map(|name| name.parse().ok()).collect()
     }

@@ -18,7 +18,7 @@ pub struct Caller {
     pub key_id: KeyId,
     pub key_name: String,
     pub scopes: ScopeSet,
-    /// The user for whom the key acts. Absent: the key acts for the store's oldest owner.
+    /// The user for whom the key acts. Absent: the key acts for the owner with the oldest seat (membership) in the store.
     pub owner: Option<UserId>,
 }
 

@@ -1,5 +1,6 @@
-//! Outbound messages (API contract, section 4.3): their content, their entries in the outbox (the queue of messages to deliver), the reply
-//! windows (how long after a contact's last message the channel accepts free text), and the retry schedule.
+//! Outbound messages (API contract, section 4.3): their content, their entries in the outbox (the queue of messages to deliver), their
+//! reply windows and their retry schedule. A reply window is the time after a contact's last message in which the channel accepts free
+//! text.
 
 use std::collections::{BTreeMap, BTreeSet};
 

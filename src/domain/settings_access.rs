@@ -174,7 +174,6 @@ pub enum Via {
     Session,
     Token,
     CommandLine,
-    /// The change was made by the server itself.
     System,
 }
 
@@ -196,7 +195,7 @@ pub struct Editor {
     /// The user who made the change. Absent: the change was made on the command line or by the server.
     pub user_id: Option<UserId>,
     pub via: Via,
-    /// Whether owner-only changes are permitted.
+    /// Whether the author may also make changes that only an owner may make.
     pub is_owner: bool,
     pub request_id: Option<String>,
 }

@@ -37,7 +37,7 @@ const INVITED: &str = "Invited user";
 pub struct Role {
     pub id: RoleId,
     pub name: String,
-    /// Absent: a kind that this build does not know.
+    /// Absent: this version of the server does not know the kind.
     pub kind: Option<RoleKind>,
 }
 

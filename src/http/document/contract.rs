@@ -71,10 +71,11 @@ pub fn yaml(document: &Value) -> String {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Route {
     pub method: String,
-    /// The path without the prefix, such as [`PREFIX`]. The prefix is the same for all operations of a document.
+    /// The path without the prefix that all operations of the document share (such as [`PREFIX`]).
     pub path: String,
     pub operation_id: String,
-    /// The scope of a key, or in the settings API the grant of a token, that the operation requires; empty if it requires none.
+    /// The permission that the operation requires: the scope of an API key or, in the settings API, the grant of a token. Empty if the
+    /// operation requires none.
     pub scope: String,
 }
 

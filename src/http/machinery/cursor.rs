@@ -1,7 +1,8 @@
 //! Seals and opens the cursors of keyset pagination. A cursor is opaque and URL-safe. It contains the position of the last row of a page
-//! and, if the list is in order of relevance, the rank of this row. An authentication code (HMAC) protects its content, and binds it to a
-//! store (tenant) and an operation. A hash in the content binds it to the filters and the `pageSize` (API contract, section 4.4). In a
-//! contract revision whose lists return a total, a cursor also contains this total, so that it stays the same on all pages of a list.
+//! and, if the list is in order of relevance, the rank of this row. An authentication code (HMAC) protects the content, and binds the
+//! cursor to a store (tenant) and an operation. A hash in the content binds the cursor to the filters and the `pageSize` (API contract,
+//! section 4.4). In a contract revision whose lists return a total, a cursor also contains this total, so that it stays the same on all
+//! pages of a list.
 //!
 //! In a list whose rows can change their sort position, a cursor also contains the snapshot at which the first page was read (as-of
 //! cursor). For [`LIFETIME`] the database keeps the former sort positions, which it needs to show the order of that snapshot; after that
@@ -140,7 +141,7 @@ fn push_part(bytes: &mut Vec<u8>, part: Option<&[u8]>) {
 }
 
 /// Splits off an optional part that [`push_part`] wrote, from the beginning of `bytes`. Returns the part (`None` if it is absent), and the
-/// bytes after it. Returns `None` as a whole if `bytes` ends within the part.
+/// bytes after it. Returns `None` instead of both if `bytes` ends within the part.
 fn part(bytes: &[u8]) -> Option<(Option<&[u8]>, &[u8])> {
     let (length, rest) = bytes.split_first_chunk()?;
     match u32::from_be_bytes(*length).checked_sub(1) {

@@ -51,7 +51,7 @@ impl<S: Stream + Unpin> Stream for BodyWatch<S> {
 
 impl<S: Unpin> Drop for BodyWatch<S> {
     fn drop(&mut self) {
-        // A poisoned mutex still holds a stream or `None`, so it is valid.
+        // The mutex always holds a stream or `None`, so its content is valid even if the mutex is poisoned.
         *self.slot.lock().unwrap_or_else(PoisonError::into_inner) = self.stream.take();
     }
 }
@@ -81,8 +81,8 @@ pub fn watch(request: &mut Request) -> Option<UnreadBody<impl Stream<Item = io::
     Some(UnreadBody { slot, closes })
 }
 
-/// Returns whether the connection may be closed if the response is sent before the end of the body. The connection may be closed if the
-/// body exceeds the limit, or if the client may never send the body (`Expect: 100-continue`).
+/// Returns whether the connection may be closed if the response is sent before the end of the body. There are two such cases: the body
+/// exceeds the limit, or the client may never send the body (`Expect: 100-continue`).
 fn ends_the_connection(headers: &HeaderMap) -> bool {
     let declared = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()).and_then(|text| text.parse::<usize>().ok());
     declared.is_some_and(|length| length > LIMIT) || headers.contains_key(header::EXPECT)

@@ -26,7 +26,7 @@ use crate::{
     service::StatementLimit,
 };
 
-/// The length in bytes from which on a response counts as long.
+/// A response of at least this many bytes counts as long.
 const LONG: usize = 1024 * 1024;
 
 /// For how long after a long response further responses of the same store and scope are expected to be long.

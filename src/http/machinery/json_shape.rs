@@ -68,8 +68,8 @@ fn walk(registry: &Registry, schema: &MetaSchemaRef, value: &Value, place: &mut 
         let known: Vec<&str> = schema.enum_items.iter().filter_map(Value::as_str).collect();
         return wrong(place, format!("must be one of {}", known.join(", ")));
     }
-    // Of the combined schemas, only `all_of` is checked here. Alternatives (`one_of`, `any_of`) permit values of several types; the
-    // deserializer of the type checks them.
+    // Of the keywords that combine schemas, only `all_of` is checked here. Alternatives (`one_of`, `any_of`) permit values of several
+    // types; the deserializer of the type checks them.
     for part in &schema.all_of {
         walk(registry, part, value, place)?;
     }

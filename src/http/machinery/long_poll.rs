@@ -38,7 +38,7 @@ const MIN_POLL_PAUSE: Duration = Duration::from_millis(20);
 /// The largest number of requests of one caller that wait at the same time.
 const MAX_WAITING_PER_CALLER: usize = 16;
 
-/// Counts the waiting requests of this process by caller, and ends them when the server stops.
+/// Counts the waiting requests of this process by caller, and ends their waiting when the server stops.
 #[derive(Debug)]
 pub struct LongPolls {
     waiting: Arc<Mutex<HashMap<Recipient, usize>>>,

@@ -85,9 +85,9 @@ impl PageStep {
     }
 }
 
-/// An opened cursor. Its authentication code was verified. Whether the request has the filters to which the cursor is bound was not checked
-/// yet. An operation whose filters are in the request body opens the cursor before it parses the body, since query parameters are checked
-/// first.
+/// An opened cursor. Its authentication code was verified. It was not checked yet whether the request has the filters to which the cursor
+/// is bound. An operation whose filters are in the request body opens the cursor before it parses the body, since query parameters are
+/// checked first.
 #[derive(Debug)]
 pub struct OpenedCursor {
     operation: &'static str,

@@ -178,7 +178,7 @@ fn page_size_schema(default: Option<u32>, max: u32) -> MetaSchema {
     MetaSchema { minimum: Some(1.0), maximum: Some(max.into()), default: default.map(Into::into), ..MetaSchema::new("integer") }
 }
 
-/// The parameter `pageSize`, except that of GET /messages.
+/// The parameter `pageSize` of the paginated lists other than GET /messages.
 #[derive(Debug, Clone, Copy)]
 pub struct PageSize(pub u32);
 
@@ -194,7 +194,7 @@ impl QueryParam for PageSize {
     }
 }
 
-/// `pageSize` of GET /messages.
+/// The parameter `pageSize` of GET /messages.
 #[derive(Debug, Clone, Copy)]
 pub struct MessagesPageSize(pub u32);
 

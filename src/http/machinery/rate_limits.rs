@@ -32,7 +32,7 @@ enum RateLimitSubject {
 }
 
 /// The rate limiter. It permits a number of requests per second for each key and for each store, in bursts of up to the same number. For
-/// each address, it permits as many requests with refused credentials as a key may send requests.
+/// each address, the limit of requests with refused credentials is the same as the limit of requests of a key.
 #[derive(Debug)]
 pub struct RateLimit {
     key: u32,

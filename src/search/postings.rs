@@ -113,7 +113,8 @@ impl PostingOpener<'_> {
                     let Some(info) = self.info(term)? else { return Ok((PostingIterator::Nowhere, vec![])) };
                     infos.push((last - *offset, term, info));
                 }
-                // Sorted by rarity before `cover` selects terms: a selection from left to right would seldom contain the rarest term.
+                // The terms are sorted by rarity before `cover` selects some of them. A selection in the order of the text would seldom
+                // contain the rarest term.
                 infos.sort_by_key(|(_, _, info)| info.doc_freq);
                 cover(&mut infos, last, *covers);
                 let Some((_, term, rarest)) = infos.first() else { return Ok((PostingIterator::Nowhere, vec![])) };

@@ -77,7 +77,8 @@ struct SearchState {
 pub struct IndexState {
     /// Whether searches are answered.
     pub is_ready: bool,
-    /// The time since the index last contained every change of the database, or since the start if it never has.
+    /// The time since the index last contained every change of the database. Until it does so for the first time: the time since the start
+    /// of the process.
     pub lag: Duration,
     pub bytes: u64,
 }

@@ -136,7 +136,7 @@ impl IndexSnapshot {
         Ok(Self { columns: Self::columns(&searcher)?, searcher, fields, fresh: HashMap::new(), stale: HashSet::new() })
     }
 
-    /// Switches to a newer commit of the index. The caller updates the overlay.
+    /// Switches to a newer commit of the index. The caller must then update `fresh` and `stale`.
     pub fn look_at(&mut self, searcher: Searcher) -> Result<(), TantivyError> {
         self.columns = Self::columns(&searcher)?;
         self.searcher = searcher;

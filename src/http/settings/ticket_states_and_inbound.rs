@@ -1,5 +1,5 @@
-//! Operations of the settings API on tickets, conversations and messages. Most change a state for which the API contract (`/v1`) has no
-//! operation. One receives messages from a bridge: a program that connects a channel, such as WhatsApp, to this server.
+//! Operations of the settings API on tickets, conversations and messages. Most change a state that no operation of the API contract (`/v1`)
+//! changes. One receives messages from a bridge: a program that connects a channel, such as WhatsApp, to this server.
 
 use poem_openapi::{Object, OpenApi};
 use serde::{Deserialize, Serialize};

@@ -1,8 +1,8 @@
-//! The event log: sequence numbers of recorded events, and pages of them. Numbering an event also queues it for webhooks.
+//! The event log: sequence numbers of recorded events, and pages of events. Numbering an event also queues it for webhooks.
 //!
-//! A write records its events without a number. Each reader, before it reads, assigns sequence numbers to the committed events that have
-//! none; one process at a time does that. So once a reader has seen a number, no smaller number appears later. Since writers assign no
-//! numbers, they do not wait for each other to do so.
+//! A write records its events without a number. Before a reader reads events, it assigns sequence numbers to the committed events that have
+//! none. Only one process at a time does so. So once a reader has seen a number, no smaller number appears later. Since writers assign no
+//! numbers, they do not wait for each other.
 
 use sea_orm::DbBackend;
 
@@ -21,7 +21,7 @@ const UNNUMBERED: &str = "SELECT 1 FROM events WHERE sequence IS NULL LIMIT 1";
 /// The most events that are numbered in one transaction.
 const BATCH: i64 = 500;
 
-/// The greatest number of events that one statement searches for events of the requested kinds.
+/// The most events that one statement reads in search of events of the requested kinds.
 const MAX_SCANNED: i64 = 10_000;
 
 /// A recorded event with its number.

@@ -1,4 +1,5 @@
-//! Change data capture: the feed of changed records, and the snapshot that a copy begins with. `counterpart copy` reads both.
+//! Change data capture: a program keeps a copy of a store's records. It reads a snapshot first, and then the feed of changed records. The
+//! command `counterpart copy` is such a program.
 
 use poem::http::HeaderValue;
 use poem_openapi::{

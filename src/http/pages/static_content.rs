@@ -42,7 +42,7 @@ pub struct Download {
 enum PublicAddress {
     /// The content does not contain the base URL.
     Unused,
-    /// The configured base URL; `None`: the base URL to which the request was sent is used.
+    /// The configured base URL. If there is none, the base URL to which the request was sent is used.
     Public(Option<String>),
 }
 
@@ -77,7 +77,7 @@ impl Download {
         Self { address: PublicAddress::Public(public_url), ..Self::new(media_type, None, write) }
     }
 
-    /// Makes a download of text that does not depend on the address of the server.
+    /// Makes a download of text that does not contain the base URL of the server.
     pub fn text(media_type: &'static str, text: impl Fn() -> String + Send + Sync + 'static) -> Self {
         Self::new(media_type, None, move |_| text())
     }

@@ -1,5 +1,5 @@
-//! Change data capture: a program keeps a copy of a store's records. It reads a snapshot first, and then the feed of changed records. The
-//! command `counterpart copy` is such a program.
+//! Change data capture: a program keeps a copy of a store's records. The program reads a snapshot first, and then the feed of changed
+//! records. The command `counterpart copy` does so.
 
 use poem::http::HeaderValue;
 use poem_openapi::{

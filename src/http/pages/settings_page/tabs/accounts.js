@@ -1,5 +1,5 @@
-// The tab of channel accounts. It shows the users who may work on each account, and the account's bridge: the HTTP endpoint that passes
-// outgoing messages on to the channel.
+// The tab of channel accounts. It shows the users who may work on each account, and the account's bridge: the HTTP endpoint that passes the
+// account's outgoing messages on to the channel.
 
 import { add, changed, confirmAndPerform } from "../sections.js";
 import { openDialog, showSecret } from "../dialogs.js";

@@ -1,4 +1,4 @@
-// The tab of the delivery log: the attempts to deliver events to a webhook. It shows one webhook at a time.
+// The tab of the delivery log: the attempts to deliver events to a webhook. The tab shows one webhook at a time.
 
 import { PAGE_ROWS, add, changed, table } from "../sections.js";
 import { openDialog } from "../dialogs.js";

@@ -78,7 +78,7 @@ impl Service {
                     .and_then(|name| thread_name(outbox_entry.channel.as_str(), &name))
                     .filter(|name| *name != outbox_entry.reference_id);
                 if reference_id.is_some() {
-                    // Lock order: the conversation before its message, as in other writers.
+                    // To prevent deadlocks, the conversation is locked before its message, as in every write that locks both.
                     change.conversation(&outbox_entry.conversation_id).await?;
                 }
                 let taken = change.delete_outbox_entry(claimed).await?;

@@ -37,7 +37,7 @@ pub const LONGEST_AHEAD: i64 = 731 * 24 * 60 * 60 * 1000;
 /// has reached.
 const LONGEST_ADVANCE: Duration = Duration::from_secs(600);
 
-/// An order to a delivery worker: to that of the queue of messages, or to that of the queue of webhook deliveries.
+/// An order to one of the two delivery workers: the worker of messages, or the worker of webhooks.
 pub enum DrainOrder {
     /// Make all due attempts, until this instant of real time at the latest. Then wait for the next order.
     Drain { until: Instant, done: oneshot::Sender<Result<Attempts>> },
@@ -63,8 +63,8 @@ pub struct Sandbox {
 }
 
 impl Sandbox {
-    /// Makes a sandbox with this clock, which is `stored` milliseconds ahead of real time according to the database. Also returns the order
-    /// channels for the workers of messages and of webhooks.
+    /// Makes a sandbox with this clock, which is `stored` milliseconds ahead of real time according to the database. Also returns the
+    /// channels of orders to the workers of messages and of webhooks.
     pub fn new(clock: Arc<SandboxClock>, stored: i64) -> (Arc<Self>, [DrainOrders; 2]) {
         let ((messages, message_orders), (webhooks, webhook_orders)) = (mpsc::unbounded_channel(), mpsc::unbounded_channel());
         let orders = [message_orders, webhook_orders].map(|orders| Arc::new(tokio::sync::Mutex::new(orders)));

@@ -125,7 +125,7 @@ impl Service {
         Ok(Some((secret, Manager { expires_at, ..manager.clone() })))
     }
 
-    /// Deletes the credential with this secret, with which the request was authenticated.
+    /// Ends the session of the request: deletes the credential with this secret.
     pub async fn end_session(&self, editor: &Editor, secret: &str) -> Result<()> {
         let mut change = self.begin_edit(editor).await?;
         change.delete_credential(&SecretHash::of(secret).credential_id()).await?;

@@ -53,7 +53,7 @@ impl Service {
             self.requeue_message(&mut change, outbox_entry).await?;
             Some(Delivery::Failed)
         } else if change.make_message_due(id).await?.is_some() {
-            // A concurrent request has just queued the message again.
+            // A concurrent request has just queued the message again, so this request is not audited.
             None
         } else {
             return Err(refusal(&change, id).await?);

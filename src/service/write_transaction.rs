@@ -24,7 +24,7 @@ use crate::{
     store::{self, Write, transaction::write::StoredResponse},
 };
 
-/// Serialises an event in the format of the API revision. Called inside the transaction; exactly these bytes are delivered.
+/// Serialises an event in the format of the API revision. Called inside the write transaction. The returned bytes are delivered unchanged.
 pub trait Renderer: Send + Sync + 'static {
     fn render(&self, store: &StoreId, event: &Event) -> Vec<u8>;
 }
@@ -36,7 +36,7 @@ pub struct WriteContext<'a, T> {
     pub once: Option<IdempotentRequest<'a, T>>,
     /// The author of a settings change. `None` for any other write.
     pub editor: Option<&'a Editor>,
-    /// Set for the send of a draft, which is marked as released (approved and sent) in the same transaction.
+    /// Set if the write sends a draft. The draft is marked as released (approved and sent) in the same transaction.
     pub release: Option<&'a Release>,
     /// Whether the write is a dry run: all checks and changes are made, and then rolled back.
     pub is_dry_run: bool,

@@ -39,7 +39,7 @@ const MAX_SCANNED: i64 = 10_000;
 /// How long entries are kept. A feed that was not read for this time becomes inactive.
 const KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// The precision of the stored time at which a feed was last read: a read replaces this time only once it is at least this old.
+/// The precision of the stored time at which a feed was last read: a read updates the stored time only if that time is at least this old.
 const READ_TIME_PRECISION: Duration = Duration::from_secs(3600);
 
 /// The value of `change_feeds.activated_by` between [`Db::activate_feed`] and [`Db::note_feed_activation`]. It is greater than all
@@ -125,7 +125,7 @@ impl Db {
         if self.backend() == DbBackend::Postgres {
             self.enable_change_triggers().await?;
         }
-        // On PostgreSQL, `note_feed_activation` replaces this value after the transaction below has committed.
+        // On PostgreSQL, `note_feed_activation` replaces `ACTIVATION_PENDING` after the transaction below has committed.
         let transaction = if self.backend() == DbBackend::Sqlite { 0 } else { ACTIVATION_PENDING };
         let mut sql = Sql::of(store, "INSERT INTO change_feeds (store_id, active, activated_by, last_sequence, forgotten, used_at) ");
         sql.push(&format!("VALUES ($1, TRUE, {transaction}, 0, 0, ")).integer(now.millis());

@@ -46,7 +46,7 @@ pub struct CopiedRecord {
     pub id: String,
     /// The record as JSON, byte for byte as an export writes it. `None`: the record was deleted.
     pub record: Option<String>,
-    /// Whether an export marks the record as one that breaks a rule which was introduced after the record was stored.
+    /// Whether the record breaks a rule that was introduced after the record was stored. An export marks such a record.
     pub as_stored: bool,
 }
 

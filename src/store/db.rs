@@ -93,7 +93,7 @@ pub struct Db {
     on_statement: Option<OnStatement>,
     secret_keys: SecretKeys,
     replica: Option<Arc<Replica>>,
-    /// Whether statements that only read run on the standby.
+    /// Whether read-only statements run on the standby.
     on_replica: bool,
     /// The limit on concurrent statements of one store. `None`: no limit.
     share: Option<StatementLimit>,
@@ -489,7 +489,7 @@ async fn stable_plans(connection: &mut SqliteConnection) -> std::result::Result<
     }
 }
 
-/// Adds the settings of PostgreSQL that every session has.
+/// Adds the settings that every session on PostgreSQL gets.
 fn with_settings(address: ServerAddress) -> ServerAddress {
     // sqlx would ask for `extra_float_digits`, which PgBouncer refuses; PostgreSQL's own default suits.
     address.with(|options| {

@@ -245,9 +245,9 @@ impl Import {
         Ok(())
     }
 
-    /// Replaces the values that the records with these ids have in unique indexes by placeholders or NULL (and closes open tickets) before
-    /// the new records are written. So the order of lines does not matter if two records exchange an e-mail address, or if another ticket
-    /// of a conversation becomes the open one. Also stores the former numbers of tickets in `import_tickets`.
+    /// Releases the unique values of the stored records with these ids before the new records are written: sets their unique columns to
+    /// placeholders or NULL, and closes open tickets. So the order of lines does not matter if two records exchange an e-mail address, or
+    /// if another ticket of a conversation becomes the open one. Also stores the former numbers of tickets in `import_tickets`.
     pub async fn release_unique_values(&self, kind: RecordKind, ids: &[String]) -> Result<()> {
         if ids.is_empty() || !self.held(kind) {
             return Ok(());

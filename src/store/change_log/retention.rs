@@ -47,7 +47,7 @@ pub struct RetentionPass(i64);
 
 impl Db {
     /// Continues a pass that deletes entries older than a week. Returns the number of deleted entries. `ahead`: by how many milliseconds
-    /// `now` is intentionally ahead of real time (in a sandbox), and so of the database's clock.
+    /// `now` is intentionally ahead of the database's clock. It is 0 except in a sandbox, a database for tests whose clock can be advanced.
     pub async fn prune_change_log(&self, now: Timestamp, ahead: i64, pass: &mut RetentionPass) -> Result<u64> {
         let kept = i64::try_from(KEPT.as_millis()).unwrap_or(i64::MAX);
         let now = match self.backend() {

@@ -202,8 +202,8 @@ impl Import {
     async fn derive_conversations(&self) -> Result<()> {
         let counted = match self.backend {
             DbBackend::Postgres => {
-                // Newly written rows cannot be counted by an index alone: the table has to be read. That is faster in the order of the
-                // table than conversation by conversation.
+                // Newly written rows cannot be counted by an index alone: the table has to be read. Reading it in its own order is faster
+                // than reading it conversation by conversation.
                 let sql = "INSERT INTO import_counts (id, messages) SELECT conversation_id, COUNT(*) FROM messages \
                            WHERE store_id = ? AND conversation_id IN (SELECT id FROM import_touched) GROUP BY conversation_id";
                 self.run(sql, [self.store.as_str().into()]).await?;

@@ -226,7 +226,7 @@ mod tests {
         PipelinedConnections::new(server.into(), connections, Duration::from_secs(5))
     }
 
-    /// Runs a statement of this many seconds; returns the id of the server process that ran it.
+    /// Runs a statement that takes this many seconds; returns the id of the server process that ran it.
     async fn process(lines: &PipelinedConnections, seconds: &str) -> i32 {
         let rows = lines.rows(&Sql::fixed(&format!("SELECT pg_backend_pid() FROM pg_sleep({seconds})"))).await.unwrap();
         rows[0].get(0)

@@ -63,8 +63,8 @@ fn up_on_sqlite() -> Vec<String> {
 }
 
 fn up_on_postgres() -> Vec<String> {
-    // These triggers run once for each statement. A statement that inserts or deletes many tickets or contacts adds only one row for each
-    // total to `totals`.
+    // Creates the function of a trigger that runs once for each statement. A statement that inserts or deletes many tickets or contacts
+    // adds only one row for each total to `totals`.
     let many = |function: &str, name: &str, rows: &str, sign: &str| {
         format!(
             "CREATE FUNCTION {function}() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN \

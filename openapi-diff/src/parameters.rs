@@ -173,8 +173,8 @@ pub(super) fn flags(
 /// Compares how a parameter or a header is serialised: its `style`, `explode` and `allowReserved`.
 pub(super) fn written(differ: &mut Differ, at: &Location, old: &Object, new: &Object, place: &str) {
     const KEYS: [&str; 3] = ["style", "explode", "allowReserved"];
-    // `explode` has no effect on a plain value (no list, no object), nor on the style `deepObject`. In these cases the text leaves
-    // `explode` out.
+    // `explode` has no effect on a plain value (no list, no object), nor on the style `deepObject`. In these cases the description of the
+    // serialisation leaves `explode` out.
     let plain = plain(&differ.old, old) && plain(&differ.new, new);
     let spelled = |object: &Object| {
         let style = object

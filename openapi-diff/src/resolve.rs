@@ -277,8 +277,8 @@ impl<'a> Resolution<'_, 'a> {
 /// `unevaluatedItems` and `unevaluatedProperties`, each with the keyword into which `Resolution::evaluated` renames it.
 const UNEVALUATED: [(&str, &str); 2] = [("unevaluatedItems", "items"), ("unevaluatedProperties", "additionalProperties")];
 
-/// Whether a subschema may evaluate items or properties. `key` is `unevaluatedItems` or `unevaluatedProperties`. It does not apply to the
-/// items or properties that a subschema evaluates.
+/// Whether a subschema may evaluate items or properties. `key` is `unevaluatedItems` or `unevaluatedProperties`. Such a keyword does not
+/// apply to the items or properties that a subschema evaluates.
 pub(super) fn evaluates(schema: &Value, key: &str) -> bool {
     let own = if key == "unevaluatedItems" { "contains" } else { "dependentSchemas" };
     ["oneOf", "anyOf", "allOf", "if", "$dynamicRef", own].iter().any(|key| schema.get(*key).is_some())

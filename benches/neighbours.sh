@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Noisy-neighbour benchmark: the latency of a request for a ticket of one store, and the memory of the server, while clients of another
-# store send each of the heaviest requests over 64 connections, and while 12 connections read none of their responses.
+# Noisy-neighbour benchmark: clients of one store put load on the server, while the script measures the latency of requests for a ticket of
+# another store, and the memory of the server. Each case is one load: one of the heaviest requests over 64 connections, or 12 connections
+# that read none of their responses.
 #
 #   benches/neighbours.sh                      on SQLite; takes about three minutes in addition to the build
 #   benches/neighbours.sh --postgres URL       in a database created on this PostgreSQL server
@@ -8,8 +9,8 @@
 #                                              10 seconds for each case; only the cases whose names contain the text
 #   COUNTERPART_BENCH_BINARY=…                 this program instead of a new build
 #
-# Fails if a request of the load gets a status other than 200 and 429, or if a case misses its target: a p99 of at most three times the p99
-# without load or 25 ms, whichever is larger, and at most 256 MB more memory. Needs Python 3, and psql for --postgres.
+# Fails if a response to the load has a status other than 200 and 429, or if a case misses a target. The targets: the p99 is at most 25 ms
+# or three times the p99 without load, whichever is larger, and the memory grows by at most 256 MB. Needs Python 3, and psql for --postgres.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 if [ -z "${COUNTERPART_BENCH_BINARY:-}" ]; then

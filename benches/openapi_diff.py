@@ -51,7 +51,7 @@ def oasdiff(folder):
             elif "WARN" in found or not found and not none and "UntilLevel" not in body:
                 agree = {"breaking", "unknown"}
             elif one_check:
-                # The test runs one check of oasdiff; other checks may report more.
+                # The test runs only one of the checks of oasdiff. The other checks may report further changes.
                 agree = {"breaking", "unknown", "compatible"} | ({"none"} if none else set())
             else:
                 agree = {"unknown", "compatible"} | ({"none"} if none else set())

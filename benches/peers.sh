@@ -22,7 +22,7 @@ case " $* " in
 *" --cases"*) measure "$@" ;;
 *)
     measure --cases get,list,deep,search-rare,search-common "$@"
-    # Sends are measured with 32 clients, as in benches/RESULTS.md.
+    # The case `insert` sends messages. It uses 32 connections, as the runs in benches/RESULTS.md did.
     measure --cases insert --connections 32 "$@"
     ;;
 esac

@@ -43,8 +43,8 @@ def shop(tickets, write):
 def field(name, operator, **operand): return {"ticketFieldId": name, "operator": operator, **operand}
 
 
-# Each case has two field filters of FILTERS and the label filter. Each filter matches a fifth of the tickets. Together the cases cover each
-# kind of operator for which an index can be used: prefixes, substrings, bounds, values.
+# Each entry of FILTERS is a case: two filters of ticket fields, which are combined with the label filter. Each filter matches a fifth of
+# the tickets. Together, the cases use every kind of operator that can use an index: prefixes, substrings, ranges and single values.
 LABEL = {"operator": "contains_any", "labelIds": ["label-3"]}
 NORTH, LOW = field("region", "starts_with", value="north"), field("score", "between", min=0, max=19)
 FILTERS = {
@@ -222,8 +222,8 @@ def main():
         for name, filters in FILTERS.items():
             body = json.dumps({"advancedFilters": {"ticketFields": filters, "labels": LABEL}})
             cases[f"filters: label, {name}"] = lambda _, body=body: ("POST", LIST, body)
-            # In revision A, the first page has the total, which the server counts once and caches. A unique range that matches the same
-            # tickets misses this cache.
+            # In revision A, the first page has the total. The server caches, for a minute, which conditions many tickets fulfil, and counts
+            # the tickets of all other conditions. `%u` gives each request another range, so that its condition is never in the cache.
             if "revision A" in revision and LOW in filters: cases["filters: the same, counted anew"] = lambda _, body=body: ("POST", LIST, body.replace('"min": 0', '"min": -%u'))
         cases["insert"] = lambda _: ("POST", "/v1/messages", '{"conversationId":"c%d","text":"Where is my package? It is late, please help"}')
         wanted = {name: [of(shop) for shop in shops] for name, of in cases.items() if name == "list" or any(part in name for part in args.only.split(","))}
@@ -235,11 +235,11 @@ def main():
             for name in names:
                 for shop, request in zip(shops, wanted[name]): answers(shop, request, 1 if name in ("get", "insert") else 50 if name.endswith("page") else 20)
             for number, name in itertools.product(range(-1, args.rounds), names):
-                # Every other round begins with the other build, so that work which the first build leaves behind, such as a checkpoint,
-                # affects both equally.
+                # Every second round measures the servers in reverse order. So work that one server leaves behind, such as a checkpoint,
+                # slows down both builds equally.
                 for shop, request, rounds in list(zip(shops, wanted[name], measured[name]))[::1 if number % 2 else -1]:
-                    # The round before the first one is the warm-up. Sends need a longer one: at 1,000,000 tickets, the first 20,000 sends
-                    # split the index pages that the import filled.
+                    # Round -1 is a warm-up. Sends need a longer warm-up: at 1,000,000 tickets, the first 20,000 sends split the index pages
+                    # that the import filled.
                     warm = 4 if name == "insert" else 1
                     one = wrk(shop, request, warm if number < 0 else args.seconds, 32 if name == "insert" else args.connections, number + 2)
                     if number >= 0: rounds.append(one)

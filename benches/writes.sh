@@ -46,7 +46,7 @@ at_the_end() {
     stop_postgres "$scratch"
 }
 
-# Sets the folder of the index, because on PostgreSQL the default would be a folder in the current folder.
+# Sets the folder of the search index: on PostgreSQL, it would otherwise be created in the current folder.
 export COUNTERPART_INDEX_DIR=$scratch/index
 
 if [ "$database" = sqlite ]; then
@@ -60,7 +60,7 @@ else
     where="PostgreSQL $(ask 'show server_version'), fsync=$(ask 'show fsync'), synchronous_commit=$(ask 'show synchronous_commit')"
 fi
 
-# Contacts, each with a conversation and its open ticket.
+# Prints import lines: contacts, each with a conversation and an open ticket.
 records() {
     cat <<'LINES'
 {"kind":"role","record":{"id":"owner","name":"Owner","kind":"owner"}}
@@ -93,7 +93,8 @@ for ((round = 1; round <= rounds; round++)); do
     answered=$((answered + ok)) failed=$((failed + refused + broken))
 done
 
-# The last requests of each connection may succeed after wrk has stopped waiting for them: the export may contain these records too.
+# When wrk stops, the last request of each connection may still be in progress, and wrk does not count it. If the server completes it, the
+# export contains one more record: in each round, at most one for each connection.
 stop_server
 there=$("$counterpart" export --store bench | grep -c "^{\"kind\":\"$kind\"" || true)
 unseen=$((rounds * connections))

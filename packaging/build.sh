@@ -74,7 +74,8 @@ container() {
     rm -rf -- "$staged"
     mkdir -p "$staged/image/data" "$packages"
     strip -o "$staged/image/counterpart" "$binary"
-    # A separate, temporary storage: the storage of the machine may have another driver, and need more permissions.
+    # buildah stores images in a temporary folder of its own: the image storage of the machine may use another driver, and need more
+    # permissions.
     storage=$(mktemp -d)
     trap 'rm -rf -- "$storage"' EXIT
     local buildah=(buildah --root "$storage/root" --runroot "$storage/run" --storage-driver vfs)

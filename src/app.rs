@@ -82,7 +82,8 @@ pub struct App {
     tools: Option<ToolSettings>,
     /// Absent: the server sends no e-mail.
     mails: Option<SignInMails>,
-    /// Present in a sandbox: the receivers of orders to drain a queue, for the delivery workers of messages and of webhooks.
+    /// Present if the database is a sandbox (a test database whose clock can be advanced). The two channels tell the delivery workers to
+    /// make all due deliveries: first the worker of messages, then the worker of webhooks.
     orders: Option<[DrainOrders; 2]>,
 }
 
@@ -116,7 +117,7 @@ const SHUTDOWN_GRACE: Duration = Duration::from_secs(10);
 const WORKER_SILENCE: Duration = Duration::from_secs(60);
 const LONG_SILENCE: Duration = Duration::from_secs(600);
 
-/// Makes the use-cases service, with events serialised in the format of this build's contract revision.
+/// Makes the service that implements the use cases. It serialises events in the format of the API revision (A or B) that this build serves.
 pub fn service(db: Db, clocks_and_ids: ClocksAndIds) -> Service {
     Service::new(db, clocks_and_ids, revision::RULES, Arc::new(WireEvents))
 }
@@ -153,9 +154,9 @@ impl App {
         let replica = service.db().has_replica().then(|| service.on_replica());
         let supervisor = Supervisor::new(metrics.clone());
         let readiness = Readiness::new(service.clone(), supervisor.clone());
-        // The share limits the concurrent expensive statements of one store. On SQLite each read occupies a thread, so a store may use all
-        // threads but one. On PostgreSQL half of the read connections are for statements that may take long, such as pages of lists, and a
-        // store may use half of these connections.
+        // The share is the number of expensive statements of one store that may run at the same time. On SQLite each read occupies a
+        // thread, so a store may use all threads but one. On PostgreSQL half of the read connections are for statements that may take long,
+        // such as pages of lists. One store may use half of these connections.
         let share = if service.db().is_one_writer() { Handle::current().metrics().num_workers() - 1 } else { callers.connections / 4 };
         let turns = FairScheduler::new(share);
         let (sign_in_requests, mails) = callers.mailer.map_or((None, None), |mailer| {
@@ -253,7 +254,8 @@ impl App {
         HttpTools::new(server, *permits, hosts, origins)
     }
 
-    /// Makes the assistant tools for the holder of one API key, for a transport other than HTTP.
+    /// Makes the assistant tools for the holder of one API key. They are for a transport other than HTTP, such as standard input and
+    /// output.
     pub fn tools_of_key(&self, key: String, permits: ToolPermissions, narrowing: CallerLimits) -> ToolServer {
         ToolServer::of_key(self.api(), self.state.service.clone(), permits, key, narrowing)
     }
@@ -290,7 +292,7 @@ impl App {
         Ok(service.db().clone().close().await?)
     }
 
-    /// Starts tasks that take the place of the sandbox's delivery workers and report each queue as drained, for tests without a server.
+    /// For tests without a server: starts tasks that replace the delivery workers of the sandbox. They report each queue as drained.
     #[cfg(test)]
     pub fn rest(&self) {
         for orders in self.orders.iter().flatten() {
@@ -417,9 +419,13 @@ const MAINTENANCE_RETRY_INTERVAL: Duration = Duration::from_secs(5);
 /// store.
 const PRUNING_PERIOD: u64 = 60;
 
-/// Runs the maintenance jobs periodically, and once more at the end: saves the time of the last use of each API key, merges the partial
-/// rows of each stored total, deletes expired signatures of bridge requests, and prunes the oldest entries of the change log and of the
-/// change feeds. Every [`PRUNING_PERIOD`] intervals it also prunes the oldest former sort positions of rows.
+/// Runs the maintenance jobs periodically, and once more at the end:
+///
+/// - saves the time of the last use of each API key
+/// - replaces the partial rows of each stored total by one row
+/// - deletes expired signatures of requests from bridges (the HTTP services of channels)
+/// - deletes the oldest entries of the change log and of the feeds of changes
+/// - every [`PRUNING_PERIOD`] intervals, deletes the oldest former sort positions of rows
 async fn run_maintenance_jobs(service: Service, stopped: impl Future<Output = ()>, reporter: TaskReporter) {
     let mut stopped = std::pin::pin!(stopped);
     let mut forgetting = RetentionPass::default();

@@ -39,8 +39,8 @@ pub fn api_key() -> Option<String> {
     std::env::var("COUNTERPART_API_KEY").ok().map(|key| key.trim().to_owned()).filter(|key| !key.is_empty())
 }
 
-/// Returns the settings token of a command that uses a running server, from the environment. There is no option for the token, since other
-/// users of the machine can see the arguments of a process.
+/// Returns the token for the settings API of a running server, from the environment. There is no option for the token, since other users of
+/// the machine can see the arguments of a process.
 #[expect(clippy::disallowed_methods, reason = "this file reads the environment")]
 pub fn settings_token() -> Option<String> {
     std::env::var("COUNTERPART_TOKEN").ok().map(|token| token.trim().to_owned()).filter(|token| !token.is_empty())

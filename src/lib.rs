@@ -1,12 +1,14 @@
-//! counterpart: the data API of a customer-support inbox, in two contract revisions over one data layer.
+//! The HTTP API of a customer-support inbox. The specification of the API, called the contract, has two revisions, A and B. A build serves
+//! one of them. Both revisions use the same use-cases and the same database layer.
 //!
-//! The top-level modules (`tests/architecture` calls them rooms), in the direction in which data flows:
+//! The top-level modules (`tests/architecture` calls them rooms), the outermost first:
 //!
 //! - [`cli`] is the command line; [`config`] has the options that all commands share.
-//! - [`app`] assembles the parts, serves requests, and starts the background tasks and the maintenance jobs; [`telemetry`] logs and counts;
-//!   [`supervisor`] restarts background tasks; [`readiness`] reports whether the process can do its work.
-//! - [`http`] is the part of the contract that both revisions share; [`revision`] is the part in which they differ, and the only module
-//!   in which a Cargo feature selects the code of one revision.
+//! - [`app`] assembles the server from the other modules, serves requests, and starts the background tasks and the maintenance jobs.
+//!   [`telemetry`] writes the log and the metrics; [`supervisor`] restarts background tasks; [`readiness`] reports whether the process can
+//!   do its work.
+//! - [`http`] implements what both revisions of the contract share, and [`revision`] what differs between them. Only [`revision`] selects
+//!   the code of one revision by a Cargo feature.
 //! - [`assistant_tools`] serves assistants: each tool calls operations of [`http`].
 //! - [`service`] implements the use-cases, one file per kind of record; files that end in `_writes` change records.
 //! - [`delivery`] delivers messages to their channels, and events to webhooks.
@@ -14,11 +16,11 @@
 //! - [`store`] is the database layer, for SQLite and PostgreSQL: the only module that contains SQL, apart from tests.
 //! - [`domain`] defines the kinds of records and their rules, and imports none of the other modules.
 //!
-//! "contract, section 4.3" in a comment cites the specification that integrators have. "our decisions, section 6" cites a decision of ours
-//! about a point on which the contract is silent; `features.md`, "Our decisions", lists the results of these decisions.
+//! "contract, section 4.3" in a comment cites the contract, a document that integrators have. "our decisions, section 6" cites a decision
+//! of this project on a point that the contract leaves open; `features.md`, "Our decisions", lists the results of these decisions.
 
 #![warn(clippy::unwrap_used, clippy::expect_used)]
-// `println!` and `eprintln!` panic if the stream cannot be written; `cli::print` and `cli::note` do not.
+// Output is written with `cli::print` and `cli::note`: `println!` and `eprintln!` panic if the output stream is closed.
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod app;

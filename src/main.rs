@@ -11,15 +11,14 @@ use counterpart::{
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-/// Settings of the memory allocator jemalloc. Free memory returns to the system within a tenth of a second, since a page of long texts
-/// briefly needs much memory, and a server is idle for most of the day. Each thread caches free blocks of up to 128 KB, since each write to
-/// SQLite allocates a block of that size for the pages that its savepoint would restore (`store::sqlite::group_commit`). `MALLOC_CONF` in
-/// the environment overrides these settings.
+/// Settings of the memory allocator jemalloc. Freed memory returns to the system within a tenth of a second: a response with long texts
+/// needs much memory for a short time, and a server is idle for most of the day. Each thread caches free blocks of up to 128 KB: SQLite
+/// allocates a block of that size for the savepoint of each write (`store::sqlite::group_commit`). `MALLOC_CONF` in the environment
+/// overrides these settings.
 #[cfg(not(any(target_env = "msvc", target_env = "musl")))]
 const SETTINGS: &[u8] = b"narenas:2,background_thread:true,dirty_decay_ms:100,muzzy_decay_ms:0,tcache_max:131072\0";
 
-/// Settings of jemalloc in a build with musl, where it has no background thread: free memory returns to the system during later
-/// allocations.
+/// In a build with musl, jemalloc has no background thread. Free memory then returns to the system during later allocations.
 #[cfg(target_env = "musl")]
 const SETTINGS: &[u8] = b"narenas:2,dirty_decay_ms:100,muzzy_decay_ms:0,tcache_max:131072\0";
 
@@ -36,7 +35,7 @@ fn main() -> ExitCode {
     // temporary files.
     rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
     let cli = Cli::read().unwrap_or_else(|error| error.exit());
-    // The guard is dropped last, so that every log line is written.
+    // `_log` writes the remaining log lines when it is dropped. That happens at the end of `main`, after the command.
     let _log = match telemetry::start_log(&cli.config.log, cli.config.log_format) {
         Ok(guard) => guard,
         Err(error) => {

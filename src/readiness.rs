@@ -1,11 +1,14 @@
 //! The readiness check behind `/readyz`: whether this process can do its work.
 //!
-//! The process is ready if three conditions hold: A check within the last second found every table and column in the database and wrote to
-//! it. In the second before this check ended, no request failed because of the disk or a missing write permission. No background task is
-//! failing.
+//! The process is ready if three conditions hold:
 //!
-//! The write of the check proves what a read cannot: that the disk has room, that the process may write, and that the database file is
-//! still at its path. Concurrent probes share one check, so probes cost the database at most one write a second, however many there are.
+//! - Within the last second, a check found every table and column in the database, and wrote to the database.
+//! - In the second before the end of that check, no request failed because of the disk or a missing write permission.
+//! - No background task is failing.
+//!
+//! The check writes to the database, since a read does not show whether the disk has room, whether the process may write, and whether the
+//! database file is still at its path. Concurrent probes (requests to `/readyz`) share one check, so probes cause at most one write a
+//! second.
 
 use std::{sync::Arc, time::Duration};
 
@@ -27,8 +30,8 @@ const REMEMBERED: Duration = Duration::from_secs(1);
 /// How long a probe waits for the check of the database to end.
 const PROBE: Duration = Duration::from_secs(2);
 
-/// How long the check may wait on SQLite for other writers before the database counts as unavailable. A request that writes waits for the
-/// same time.
+/// How long, on SQLite, the check may wait for other writers before the database counts as unavailable. A request that writes waits just as
+/// long.
 const WRITE_WAIT: Duration = Duration::from_secs(10);
 
 const FAILING: &str = "the database cannot do its work: its disk is full or failing, or it is read-only";
@@ -54,14 +57,14 @@ impl Readiness {
         Self { service, supervisor, looked: Arc::default() }
     }
 
-    /// Returns the reasons why the process is not ready. Empty if it is ready.
+    /// Returns the reasons why the process is not ready; none if it is ready.
     pub async fn reasons(&self) -> Vec<String> {
         let mut reasons = self.supervisor.failing();
         reasons.extend(self.database().await.map(str::to_owned));
         reasons
     }
 
-    /// Returns problems that do not make the process unready yet.
+    /// Returns problems in spite of which the process is still ready.
     pub fn warnings(&self) -> Vec<&'static str> {
         let refused = self.service.db().refused_log_copies() > 0;
         refused
@@ -91,9 +94,9 @@ impl Readiness {
             Ok(Ok(Err(error))) => (Some(reason(&error)), error.to_string()),
             Ok(Err(panicked)) => (Some("the check of the database panicked or was cancelled"), panicked.to_string()),
             Err(_) => {
-                // The check has not ended within `PROBE`. On SQLite another process, such as an import, may be writing. A request that
-                // writes would wait just as long as the check, so the former result is kept until the check ends or `WRITE_WAIT` has
-                // passed.
+                // The check has not ended within `PROBE`. On SQLite it may be waiting for another process that writes, such as an import.
+                // Requests that write wait in the same way and then succeed. So the last result stays in force until the check ends or
+                // `WRITE_WAIT` has passed.
                 let waits = self.service.db().is_one_writer() && since.elapsed() < WRITE_WAIT;
                 looked.under_way = Some((since, look));
                 (if waits { before } else { Some("the database does not answer") }, format!("no answer for {:?}", since.elapsed()))
@@ -109,7 +112,7 @@ impl Readiness {
     }
 }
 
-/// Returns a reason that a prober may see: without addresses, paths and statements. The log has the full error.
+/// Returns the reason of a failed check as a client may see it: without addresses, paths and statements. The log has the full error.
 fn reason(error: &Error) -> &'static str {
     match error {
         Error::Busy => "another writer holds the database",

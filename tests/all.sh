@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# The whole check before a change is merged: format, lints, the test suite for both revisions on both databases with its coverage of the
-# documents, two processes that read from a standby (tests/standby.sh), PostgreSQL over TLS (tests/tls.sh), fault injection
-# (tests/faults.sh), early responses (tests/early_responses.sh), assistant tools (tests/mcp.sh), pagination while rows move
-# (tests/pagination_walks.sh), alert rules and dashboard (tests/alerts.sh), packages (tests/packages.sh), dependencies
-# (tests/dependencies.sh), the replay of one corpus on both revisions, and the published documents in other tools (tests/contract.sh). Stops
-# at the first failure. Needs a Rust toolchain, git, PostgreSQL's server programs, openssl, curl, Chromium with its chromedriver, an SMTP
-# server (python3-aiosmtpd), and what tests/contract.sh needs; no running server.
+# The whole check before a change is merged, for both revisions of the API (A and B) and both databases (SQLite and PostgreSQL). It runs:
+# format and lints; the test suite, and how much of the OpenAPI documents the suite covers; two processes that read from a standby
+# (tests/standby.sh); PostgreSQL over TLS (tests/tls.sh); fault injection (tests/faults.sh); responses before the end of a request
+# (tests/early_responses.sh); the assistant tools (tests/mcp.sh); pagination while rows move (tests/pagination_walks.sh); alert rules and
+# dashboard (tests/alerts.sh); packages (tests/packages.sh); dependencies (tests/dependencies.sh); the same requests to both revisions
+# (tests/replay); and the published documents in other tools (tests/contract.sh). Stops at the first failure.
+#
+# Needs a Rust toolchain, git, PostgreSQL's server programs, openssl, curl, Chromium with its chromedriver, an SMTP server
+# (python3-aiosmtpd), and what tests/contract.sh needs; no running server.
 #
 #   tests/all.sh             everything
 #   CARGO_TARGET_DIR=…       one target folder for all of it (default: target)
@@ -59,13 +61,13 @@ if [ "${memory:-0}" -gt 4000000 ] && [ -w /dev/shm ]; then
 fi
 mkdir -p "$cluster"
 
-# The tests that use a database. The other tests do not depend on the database, so they run only with SQLite. Those of openapi-diff do not
-# depend on the revision either, so they run once.
+# The tests that use a database. The other tests run only with SQLite, since they do not depend on the database. The tests of the crate
+# openapi-diff run only once, since they do not depend on the revision either.
 with_database=(--lib --test api --test crash --test import --test settings_page --test receive)
 packages=(--workspace)
 
 postgres="${COUNTERPART_TEST_POSTGRES:-}"
-# Durability of this server does not matter.
+# Durability is switched off: the databases of this PostgreSQL server are temporary.
 [ -n "$postgres" ] || quietly "start PostgreSQL" start_postgres "$cluster" fsync=off synchronous_commit=off full_page_writes=off
 for features in "" "rev-a"; do
     revision=$([ "$features" = rev-a ] && echo "revision A" || echo "revision B")
@@ -90,11 +92,11 @@ grep -E '^statements on the standby' "$scratch/step.log"
 COUNTERPART_BIN="$scratch/rev-b" quietly "PostgreSQL over TLS" tests/tls.sh
 grep -E '^connections over TLS' "$scratch/step.log"
 
-# Early responses, also behind proxies with connection pools.
+# Responses that the server sends before it has read the whole request body, also behind proxies with connection pools.
 COUNTERPART_BIN="$scratch/rev-b" quietly "answers before the body of their request" tests/early_responses.sh
 grep -E '^== (skipped|.*early answers:)' "$scratch/step.log"
 
-# The assistant tools: the protocol's conformance suite, two other clients, and malformed messages; each revision.
+# The assistant tools of each revision: the protocol's conformance suite, two other clients, and malformed messages.
 for revision in rev-a rev-b; do
     quietly "assistant tools, $revision" tests/mcp.sh "$scratch/$revision"
     grep -E '^== (conformance|Python|inspector|hostile)' "$scratch/step.log" || fail "the output of tests/mcp.sh has no totals"
@@ -122,7 +124,7 @@ grep -E '^(skipped|alert rules):' "$scratch/step.log" || fail "the output of tes
 COUNTERPART_BIN="$scratch/rev-b" quietly "packages" tests/packages.sh
 grep -E '^(skipped: packages|packages):' "$scratch/step.log" || fail "the output of tests/packages.sh does not mention packages"
 
-# Faults of storage, log, process and PostgreSQL under load. They concern code that both revisions share, so one revision is enough.
+# Faults of storage, log, process and PostgreSQL under load. The tested code is the same in both revisions, so one revision is enough.
 COUNTERPART_REV_B="$scratch/rev-b" quietly "fault experiments" tests/faults.sh
 grep -E '^fault experiments|skipped:' "$scratch/step.log" || fail "the output of tests/faults.sh has no totals"
 

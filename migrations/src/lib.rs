@@ -13,26 +13,28 @@
 //! Each migration runs in one transaction on both databases. A database records it under its `name()`, which stays the same if a file is
 //! renamed.
 //!
-//! The migrations:
+//! The migrations, by module:
 //! - `m0001_records` creates the tables of a store's records: users, channel accounts, contacts, conversations, tickets, messages and
 //!   others.
 //! - `m0002_access` creates the tables of API keys, of their secrets and of the server's own secrets.
-//! - `m0003_journal` creates the tables of counters, events (transactional outbox), the change log and idempotency keys.
+//! - `m0003_events_and_change_log` creates the tables of counters, events (transactional outbox), the change log and idempotency keys.
 //! - `m0004_outbound` creates the outbox of messages to channels.
 //! - `m0005_webhooks` creates the tables of webhook subscriptions, their deliveries and the log of attempts.
-//! - `m0006_settings` creates the tables of credentials for the settings (`grants`) and of the audit log.
+//! - `m0006_settings` creates the table of the credentials with which users change a store's settings (`grants`), and the audit log.
 //! - `m0007_bridges` creates the tables of bridges and their signing secrets.
 //! - `m0008_totals` creates counters of tickets and contacts, which triggers maintain.
-//! - `m0009_open_tickets_by_label` creates a covering index of open tickets by label, on SQLite.
+//! - `m0009_open_tickets_by_label` creates a table that serves as a covering index of open tickets by label, on SQLite.
 //! - `m0010_change_counter` creates a change counter that validates cached totals of filters (removed by `m0015_drop_change_counter`).
 //! - `m0011_recount_totals` counts the totals of `m0008_totals` again, on PostgreSQL.
 //! - `m0012_narrow_conversation_index` removes the sort key from the index of a contact's conversations, on SQLite.
 //! - `m0013_write_probe` creates the row that `/readyz` updates to prove that the database accepts writes.
-//! - `m0014_sealed_secrets` adds, to each stored secret, the id of the key that it is encrypted with.
+//! - `m0014_encrypted_secrets` adds, to each stored secret, the id of the key that it is encrypted with.
 //! - `m0015_drop_change_counter` removes the change counter of `m0010_change_counter`.
-//! - `m0016_channel_sent_at` adds the time that a channel gives a message, for messages that cannot be sorted by that time.
+//! - `m0016_channel_sent_at` adds the time at which a message was sent according to its channel, for messages that are not sorted by that
+//!   time.
 //! - `m0017_drafts` creates the table of drafts.
-//! - `m0018_narrow_tokens` adds grants to tokens, and creates the table of accepted signed requests of bridges (replay protection).
+//! - `m0018_restricted_tokens` adds grants (permissions) to tokens, and creates the table of accepted signed requests of bridges (replay
+//!   protection).
 //! - `m0019_sandbox` creates the table that identifies a database as a sandbox.
 //! - `m0020_former_places` creates the table of former sort positions of rows, for as-of cursors.
 //! - `m0021_record_changes` creates the log of changed records for the feed of changes, and the state of each store's feed.
@@ -125,8 +127,8 @@ pub(crate) async fn run(manager: &SchemaManager<'_>, script: &str) -> Result<(),
             ("{serial}", "INTEGER PRIMARY KEY AUTOINCREMENT"),
             // Small rows are stored in their primary key (clustered index): one search instead of two.
             ("{clustered}", "WITHOUT ROWID"),
-            // Further columns after the sort key in the index of a list (covering index). For SQLite only: PostgreSQL does not test bits
-            // within an index.
+            // Bloom filters (sets of bits) that follow the sort key in the index of a list, so that SQLite can test them without reading
+            // the table (covering index). PostgreSQL would read the table nevertheless.
             ("{marks}", ", label_marks, field_marks, text_marks"),
         ],
         _ => [

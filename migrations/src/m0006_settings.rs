@@ -1,4 +1,4 @@
-//! Tables of credentials for the settings (`grants`) and of the audit log.
+//! Table of the credentials with which users change a store's settings (`grants`), and the audit log.
 
 crate::migration!(
     "m0006_settings",

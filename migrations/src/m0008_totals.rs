@@ -1,8 +1,8 @@
 //! Counters of tickets and contacts per store (materialised totals), so that the total of a list is read and not counted.
 //!
 //! Triggers maintain the counters, so every writer is covered: requests, imports, and manual changes by an operator. On SQLite each total
-//! is one row. On PostgreSQL each change adds a row, the total is the sum of its rows, and the server periodically replaces these rows by
-//! one. If all writers updated one row, they would wait for each other's commits.
+//! is one row. On PostgreSQL each change adds a row, because writers that update the same row wait for each other's commits. The total is
+//! the sum of its rows. The server periodically replaces these rows by one row.
 
 use sea_orm_migration::{prelude::*, sea_orm::DbBackend};
 
@@ -63,7 +63,8 @@ fn up_on_sqlite() -> Vec<String> {
 }
 
 fn up_on_postgres() -> Vec<String> {
-    // Each statement that inserts or deletes rows adds only one row to each total, whatever the number of these rows.
+    // Creates the function of a trigger that runs once for each statement. A statement that inserts or deletes many tickets or contacts
+    // adds only one row for each total to `totals`.
     let many = |function: &str, name: &str, rows: &str, sign: &str| {
         format!(
             "CREATE FUNCTION {function}() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN \

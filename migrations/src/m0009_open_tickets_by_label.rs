@@ -5,7 +5,7 @@
 //! are many more of them, in lists that are seldom viewed.
 //!
 //! Triggers maintain the table. The triggers assume that the keys of tickets and labels never change. PostgreSQL has no such table: its
-//! writers run concurrently, and each would have to lock the conversation to maintain it.
+//! writers run concurrently, and each writer would have to lock the conversation to keep the table correct.
 
 use sea_orm_migration::{prelude::*, sea_orm::DbBackend};
 

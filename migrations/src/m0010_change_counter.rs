@@ -5,8 +5,8 @@
 //! The triggers ignored two columns of a ticket that every message changes: `sort_at`, which no filter tests, and `waiting_since`, since
 //! totals of filters on it were not cached. They also ignored primary keys, which never change.
 //!
-//! On PostgreSQL a concurrent writer may fail with a retryable error during this migration: it may hold a lock on one of
-//! the tables and wait for another.
+//! During this migration on PostgreSQL, a concurrent writer may fail with a retryable error (deadlock): the writer may hold a lock on one
+//! table, and wait for another table that the migration has locked.
 
 use sea_orm_migration::{prelude::*, sea_orm::DbBackend};
 
@@ -38,8 +38,8 @@ const COLUMNS: [&str; 10] = [
 const TABLES: [&str; 2] = ["conversation_labels", "ticket_field_values"];
 
 /// Returns the trigger event of an update of a ticket that may change the result of a filter. Tickets without an account are left out: an
-/// import has inserted such a ticket and is now completing it. An import completes many tickets together, and each would add a partial
-/// total. `differ` is the SQL operator that tests whether two values differ if one of them may be NULL.
+/// import inserts such tickets, and completes many of them in one statement. On PostgreSQL, each of them would add a row to `totals`.
+/// `differ` is the SQL operator that tests whether two values differ if one of them may be NULL.
 fn of_ticket(differ: &str) -> String {
     let columns = COLUMNS.join(", ");
     let differs = COLUMNS.map(|column| format!("OLD.{column} {differ} NEW.{column}")).join(" OR ");

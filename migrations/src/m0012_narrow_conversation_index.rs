@@ -2,9 +2,9 @@
 //! conversations.
 //!
 //! Each message moves its conversation to the head of its contact's list. If the index contained the sort key, each message would have to
-//! update the index: two searches, and a database page that no other message of the commit touches, which measurably slows messages down. A
-//! contact has few conversations, and sorting them costs nothing measurable. Only a page of a contact with thousands of conversations
-//! costs milliseconds. `m0026_cheaper_sends` does the same on PostgreSQL.
+//! update the index: that takes two searches and writes one more database page, which measurably slows messages down. A contact has few
+//! conversations, and sorting them costs nothing measurable. Only a page of a contact with thousands of conversations costs milliseconds.
+//! `m0026_cheaper_sends` does the same on PostgreSQL.
 
 use sea_orm_migration::{prelude::*, sea_orm::DbBackend};
 

@@ -1,4 +1,5 @@
-//! Column for the time that a channel gives a message, if that time is too far after the receipt of the message to be its sort key.
+//! Column for the time at which a message was sent according to its channel. The column is set only if this time is too long after the
+//! receipt of the message to be the sort key.
 //!
 //! `messages.sent_at` stays the sort key: lists, tickets and counters use it and its index.
 

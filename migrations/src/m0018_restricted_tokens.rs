@@ -1,4 +1,5 @@
-//! Column for the grants of tokens, and table of accepted requests that bridges signed (replay protection).
+//! Column for the grants (permissions) of tokens, and table of accepted requests that were signed by bridges, the HTTP services of channels
+//! (replay protection).
 //!
 //! A token that existed before this migration, or that an older build creates, may do everything. A token with fewer grants is stored
 //! under the kind `narrow_token`. Older builds do not look for this kind, so they refuse the token. Rolling this migration back deletes

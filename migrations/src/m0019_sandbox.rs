@@ -1,4 +1,5 @@
-//! Table of the sandbox: if it has a row, the database is a sandbox, and the row says how far its clock is ahead.
+//! Table with one row if the database is a sandbox, which is a database for tests whose clock can be advanced. The row has the time by
+//! which the clock is ahead.
 
 crate::migration!(
     "m0019_sandbox",

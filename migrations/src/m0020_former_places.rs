@@ -1,17 +1,19 @@
 //! As-of cursors: the former sort positions of rows, so that a client that pages through a list sees each row at the position that it had
 //! at the first page (snapshot).
 //!
-//! The sort position of a row is the instant by which its list is ordered. The column `placed_by` of the row names the write that gave the
-//! row its current position. A row of `former_places` names the write that gave a row a former position (`placed_by`) and the write that
-//! moved the row away from it (`left_by`). A write is named by a number: on PostgreSQL the id of its transaction; on SQLite the value of a
-//! counter of the store, which each insert and each move of a row increments (`m0022_moves_on_sqlite` changes this). If a client got its
-//! first page between the two writes, its next pages have the row at the former position.
+//! The sort position of a row is the instant by which its list is ordered. The column `placed_by` of a row has the number of the write that
+//! gave the row its current position. An entry of `former_places` is a former position of a row. It has the numbers of two writes: the
+//! write that gave the row this position (`placed_by`), and the write that moved the row away (`left_by`). If a client got its first page
+//! between the two writes, its next pages have the row at the former position.
+//!
+//! On PostgreSQL the number of a write is the id of its transaction. On SQLite it is the value of a counter of the store, which each insert
+//! and each move of a row increments (`m0022_moves_on_sqlite` changes this).
 //!
 //! Triggers write `placed_by` and `former_places`, so every writer is covered: requests, imports, an older server process, and manual
-//! changes by an operator. Existing rows have `placed_by` 0: they have been at their positions since before any pagination.
+//! changes by an operator. In existing rows `placed_by` is 0: their positions are older than the first page of any client.
 //!
-//! On PostgreSQL a concurrent writer may fail with a retryable error during this migration: it may hold a lock on one of the tables and
-//! wait for another.
+//! During this migration on PostgreSQL, a concurrent writer may fail with a retryable error (deadlock): the writer may hold a lock on one
+//! table, and wait for another table that the migration has locked.
 
 use sea_orm_migration::{prelude::*, sea_orm::DbBackend};
 

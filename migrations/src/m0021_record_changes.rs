@@ -1,12 +1,12 @@
 //! Log of changed records for the feed of changes, and the state of each store's feed.
 //!
 //! Triggers write the log, so every writer is covered: requests, imports, maintenance jobs, earlier versions, and manual changes by an
-//! operator. They write nothing for a store whose feed is not active: then a write only costs one look-up in a table of few rows. On
-//! PostgreSQL the triggers fire once for each statement, until `m0026_cheaper_sends` changes the triggers of large tables. Keys are assumed
-//! never to change.
+//! operator. They write nothing for a store whose feed is not active: a write of such a store costs only one more look-up, in a table of
+//! few rows. On PostgreSQL the triggers fire once for each statement, until `m0026_cheaper_sends` changes the triggers of large tables.
+//! Keys are assumed never to change.
 //!
-//! On PostgreSQL a concurrent writer may fail with a retryable error during this migration: it may hold a lock on one of the tables and
-//! wait for another.
+//! During this migration on PostgreSQL, a concurrent writer may fail with a retryable error (deadlock): the writer may hold a lock on one
+//! table, and wait for another table that the migration has locked.
 
 use sea_orm_migration::{prelude::*, sea_orm::DbBackend};
 

@@ -2,7 +2,8 @@
 //!
 //! `m0020_former_places` counted the moves and inserts of a store with one counter, and wrote the number into the row. Now `former_places`
 //! numbers its entries itself (`left_by`). The counter `arrivals` numbers inserted rows, and `placed_by` is the number of the row's insert,
-//! which does not change. The first entry of a row after the client's first page has the position of the row at that time.
+//! which does not change. If a row moved after a client got its first page, the first entry since then has the position that the row had at
+//! the first page.
 //!
 //! PostgreSQL keeps the form of `m0020_former_places`.
 //!

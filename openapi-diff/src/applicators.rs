@@ -48,8 +48,8 @@ const GROUPS: [&[&str]; 6] = [
 ];
 
 impl<'a> Differ<'a> {
-    /// Compares the parts of an `allOf` that could not be merged. A part of the old schema is paired with a part of the new schema that has
-    /// the same first keyword: equal parts first, then the remaining parts in their order.
+    /// Compares the parts of an `allOf` that could not be merged. Each part of the old schema is paired with a part of the new schema that
+    /// has the same first keyword. Equal parts are paired first, then the remaining parts in their order.
     pub(super) fn compare_unmerged_parts(&mut self, at: &Location, old: &Resolved<'a>, new: &Resolved<'a>, below: &mut Subschemas<'_, 'a>) {
         let (before, after) = (old.member("allOf"), new.member("allOf"));
         let list = |value: &Option<Cow<Value>>| value.as_deref().is_none_or(Value::is_array);

@@ -1,10 +1,11 @@
-//! Classifies a changed schema keyword: checks whether the new schema accepts all values of the old schema, and the reverse (schema
-//! containment). Also searches for a witness (counter-example) of each breaking change of a schema.
+//! Classifies a changed schema keyword. Two checks (schema containment) decide the class: whether the new schema accepts all values of the
+//! old schema, and whether the old schema accepted all values of the new one. The module also searches for a witness of each breaking
+//! change of a schema.
 //!
-//! A witness is a value that shows the change: one document accepts it, the other refuses it. For each of the two checks, the module
-//! looks for a proof that all values are accepted, then for a witness that refutes it. If it finds neither, that effect of the change is
-//! reported as unknown. If it finds both proofs, the change is reported as restated (without effect). A finding is a difference between
-//! the documents that the comparison has found.
+//! A witness (counter-example) is a value that one document accepts and the other refuses. Each check first looks for a proof that all
+//! values are accepted. If there is no proof, the check looks for a witness. If it finds none either, the result of the check is unknown.
+//! If both checks find a proof, the change is reported as restated (without effect). A finding is a difference between the documents that
+//! the comparison has found.
 
 use std::{borrow::Cow, rc::Rc};
 
@@ -17,9 +18,9 @@ use super::{
     values::Object,
 };
 
-/// The number of random values of one schema that are tried to refute that another schema accepts all of its values.
+/// How many random values of one schema a check generates in its search for a value that the other schema refuses.
 const SAMPLES: usize = 60;
-/// The number of random values that are tried to find the witnesses for one pair of schemas.
+/// How many random values of one schema are generated in the search for the witnesses of one pair of schemas.
 const WITNESS_SAMPLES: usize = 48;
 /// The maximum number of pairs of schemas whose witnesses are cached.
 const KEPT: usize = 50_000;
@@ -30,7 +31,7 @@ pub(super) struct Pair<'p, 'a> {
     pub new: &'p SideSchema<'a>,
 }
 
-/// Values that a schema accepts and another one refuses, with the keywords that refuse them.
+/// The values that one schema accepts and another schema refuses, each with the keywords that refuse it.
 pub(super) type Witnesses = Rc<Vec<(RefusingKeywords, Value)>>;
 
 /// The result of comparing the values that a changed keyword accepts before and after the change.
@@ -57,8 +58,7 @@ impl Classification {
         }
     }
 
-    /// Returns a value that the change breaks if it is sent in this direction (a witness, or counter-example). None if no such value was
-    /// found.
+    /// Returns a witness: a value that the change breaks if the value is sent in this direction. None if no witness was found.
     pub fn witness(&self, direction: Direction) -> Option<&Value> {
         match (direction, &self.kept, &self.known) {
             (Direction::Request, Inclusion::Refuted(value), _) | (Direction::Response, _, Inclusion::Refuted(value)) => Some(value),

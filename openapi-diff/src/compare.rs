@@ -89,7 +89,7 @@ fn components(differ: &mut Differ) {
     }
 }
 
-/// Reports the references that both documents contain and whose target was not loaded: whether the target changed is unknown.
+/// Reports each reference that both documents contain and whose target was not loaded, because the target may have changed.
 fn unfollowed(differ: &mut Differ) {
     let of = |side: &DocumentIndex| {
         side.all_references().iter().filter(|reference| side.is_unfollowed(reference)).cloned().collect::<BTreeSet<_>>()

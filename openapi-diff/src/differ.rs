@@ -57,8 +57,8 @@ impl Location {
         Self { operation: label.into(), ..Self::document(part) }
     }
 
-    /// Returns this location with `name` appended to its `part`, such as `response 200 header etag`. Call this method before
-    /// [`Self::step`], which appends to the path: in the text of a location, the part is followed by the path.
+    /// Returns this location with `name` appended to its `part`, such as `response 200 header etag`. The text of a location is the part,
+    /// followed by the path. So call this method before [`Self::step`], which appends to the path.
     pub fn part(&self, name: &str) -> Self {
         let part = if self.part.is_empty() { name.into() } else { format!("{} {name}", self.part).into() };
         Self { part, required: [false; 2], ..self.clone() }
@@ -107,7 +107,7 @@ pub(super) struct Finding {
     pub detail: Option<String>,
     pub old: Option<Value>,
     pub new: Option<Value>,
-    /// Other differing keywords that this finding covers, so that they get no findings of their own.
+    /// Other differing keywords that get no findings of their own, because this finding stands for them.
     pub covers: BTreeSet<String>,
     /// Why one of the two schemas refuses values that the other accepts. A value that is refused for this reason can be the witness.
     pub blame: RefusalCause,
@@ -239,8 +239,8 @@ impl<'a> Differ<'a> {
         self.report_full(if is_new { added } else { removed }, at, detail, None, None);
     }
 
-    /// Checks a value that only one document has. If the value is a broken reference, reports the reference: as broken if the value was
-    /// added, as mended if the value was removed.
+    /// Reports a broken reference that only one document has: as broken if the reference was added, as mended if it was removed. `value` is
+    /// a value that only one document has. If `value` is no broken reference, nothing is reported.
     pub fn report_broken(&mut self, is_new: bool, value: &'a Value, at: &Location) {
         let side = if is_new { &self.new } else { &self.old };
         if let Err(reference) = side.follow(value) {
@@ -294,7 +294,7 @@ impl<'a> Differ<'a> {
     fn all_unchanged(&self, value: &Value) -> bool {
         match value {
             Value::Object(object) => {
-                // A discriminator refers to schemas by name without `$ref`, so an object with a discriminator does not count as unchanged.
+                // A discriminator refers to schemas by name, without `$ref`. So an object with a discriminator counts as changed.
                 !object.contains_key("discriminator")
                     && reference(value).is_none_or(|reference| self.unchanged.contains(reference))
                     && object.values().all(|member| self.all_unchanged(member))
@@ -304,8 +304,8 @@ impl<'a> Differ<'a> {
         }
     }
 
-    /// Follows the references of both values, and returns the two objects. Returns None if nothing is left to compare: the values are
-    /// identical, or this method has reported their difference.
+    /// Follows the references of both values, and returns the two objects that they lead to. Returns None if the values are identical, or
+    /// if this method has reported their difference.
     pub fn objects(&mut self, at: &Location, old: &'a Value, new: &'a Value) -> Option<(&'a Object, &'a Object)> {
         if self.identical(old, new) {
             return None;

@@ -1,8 +1,10 @@
 //! Gate for CI: applies the decisions of a team to a report. The decisions approve changes, set the severity of rules and ignore kinds of
-//! changes. A removal is compatible if the removed part was deprecated and its sunset has passed.
+//! changes. A removal is compatible if the removed part was deprecated and its sunset (the announced day of its removal, `x-sunset`) has
+//! passed.
 //!
-//! An approval names a change by its fingerprint, and gives a reason and an optional last day. An approval that matches no change is
-//! reported as a problem, so that the team deletes it. The caller passes today's date: the crate reads no clock.
+//! An approval names a change by its fingerprint (a hash that identifies the change), and gives a reason and an optional last day. An
+//! approval that matches no change is reported as a problem, so that the team deletes it. The caller passes today's date: the crate reads
+//! no clock.
 
 use std::collections::BTreeMap;
 
@@ -71,7 +73,7 @@ const GENERATED_CODE: [&str; 8] = [
     "type-name-changed",
 ];
 
-/// Rules about removed parts. If the removed part was deprecated, the change is compatible from the sunset of that part on.
+/// Rules about removed parts. The removal of a deprecated part is compatible from the sunset of the part on.
 const REMOVALS: [&str; 11] = [
     "operation-removed",
     "webhook-removed",

@@ -1,8 +1,8 @@
-//! Groups the changes of a report for display. Changes that are the same at many locations come first, each shown once; then the other
-//! changes, by operation.
+//! Groups the changes of a report for display. The changes that are the same at many locations come first, each shown once. The other
+//! changes follow, by operation.
 //!
-//! Used by `print` and `html`. Each change is either shown under its operation or covered by an entry at the front of the report. Each
-//! operation refers to the entries that affect it, with the statuses of the affected responses.
+//! The renderers in `text_and_markdown` and `html` use this module. Each change is either shown under its operation or covered by an entry
+//! at the front of the report. Each operation refers to the entries that affect it, with the statuses of the affected responses.
 //!
 //! The same change in responses with different statuses counts as one change, because one schema usually describes these responses. An
 //! entry covers at least two operations and at least three locations. If an entry covers every response of the documents, the operations do
@@ -31,8 +31,8 @@ pub(super) struct Grouping<'r> {
     pub operations: Vec<OperationGroup<'r>>,
     /// The number of changes by class. A change that is shown at the front of the report counts once.
     pub distinct: Summary,
-    /// The texts of the notes: first the notes on undocumented differences in behaviour, then the notes on changes in the order in which
-    /// the changes are shown.
+    /// The texts of the migration notes: first the notes on undocumented differences in behaviour, then the notes on changes. The notes on
+    /// changes are in the order in which the changes are shown.
     pub notes: Vec<&'r str>,
 }
 

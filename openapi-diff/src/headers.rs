@@ -23,7 +23,7 @@ pub(super) fn headers<'a>(differ: &mut Differ<'a>, at: &Location, old: &'a Objec
     let all: BTreeSet<_> = before.keys().chain(after.keys()).collect();
     for key in all {
         let at = at.part(&format!("header {key}"));
-        // The media types under `content` determine the header `content-type`, so a change of its definition has no effect.
+        // The media types under `content` determine the header `content-type`, so a changed definition of this header has no effect.
         if key == "content-type" {
             if before.get(key).map(|(_, header)| without_annotations(header))
                 != after.get(key).map(|(_, header)| without_annotations(header))

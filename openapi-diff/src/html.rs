@@ -144,7 +144,7 @@ impl ReportDirection<'_> {
         self.around.documented_at?(group.id?)
     }
 
-    /// Renders a table of the operations: the number of changes by class, and links to what to do about them.
+    /// Renders a table of the operations. Each row has the number of changes of each class, and links to steps of the list "What to do".
     fn by_operation(&self) -> Markup {
         let Self { name, grouping, .. } = self;
         let entries: BTreeMap<_, _> =

@@ -1,4 +1,5 @@
-//! Selects which keywords of an old and a new schema are compared: those that apply to values that each of the two schemas accepts.
+//! Selects which keywords of an old and a new schema are compared. A keyword is compared if it applies to values of a type that both
+//! schemas accept.
 //!
 //! A keyword such as `maxLength` applies to strings. If only one schema accepts strings, the finding (reported difference) about the
 //! changed type lists the keyword, and the keyword gets no finding of its own. If neither schema accepts strings, the keyword has no

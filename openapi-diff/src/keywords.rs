@@ -43,7 +43,7 @@ impl KeywordGroup {
 }
 
 /// Whether a keyword is compared even if the two schemas have no type in common, because it applies to values of all types. `enum` and
-/// `const` are not compared then.
+/// `const` apply to all types, too, but are not compared in this case.
 pub(super) fn is_of_any_type(key: &str) -> bool {
     ["default", "readOnly", "writeOnly", "deprecated", "nullable", "type"].contains(&key)
 }
@@ -136,8 +136,8 @@ pub(super) fn has_odd_type(schema: &Object) -> bool {
         || schema.get("nullable").is_some_and(|flag| !flag.is_boolean())
 }
 
-/// If the schemas have no type in common, reports a changed type and returns true. Then keywords that apply only to some types are not
-/// compared.
+/// Whether the schemas have no type in common. If so, also reports a changed type. The caller then leaves out the keywords that apply only
+/// to some types.
 pub(super) fn types_exclude(differ: &mut Differ, at: &Location, old: &Object, new: &Object) -> bool {
     if has_odd_type(old) || has_odd_type(new) {
         return false;

@@ -5,14 +5,14 @@
 //!   merges `allOf` into one schema.
 //! - `compare` starts the comparison, and `differ` holds its state. `operations`, `parameters`, `security`, `servers`, `responses`,
 //!   `headers`, `media_types` and `encodings` compare the parts of an operation.
-//! - `schema` compares two schemas. `objects`, `keywords`, `choices`, `pairing`, `discriminators`, `applicators` and `applicability` are
-//!   its parts. `classification` and `semantics` compare the values that two schemas accept (validity, schema containment,
-//!   counter-examples).
+//! - `schema` compares two schemas. `object_keywords`, `keywords`, `keyword_applicability`, `one_of_any_of`, `variant_pairing`,
+//!   `discriminators` and `applicators` compare the parts of a schema. `classification` and `semantics` compare the values that two schemas
+//!   accept (validity, schema containment, counter-examples).
 //! - `rules` is the table of rules and classes. `report` holds the changes. `migration_notes` adds notes for integrators to the
 //!   changes. `gate` applies the decisions of a team.
 //! - `conformance` checks a response against a document. `replay` compares the responses of two servers.
-//! - `grouping` groups the changes for display. `print` and `html` render text, Markdown and HTML. `formats` renders SARIF, JUnit XML and
-//!   annotations of GitHub Actions.
+//! - `grouping` groups the changes for display. `text_and_markdown` and `html` render text, Markdown and HTML. `report_formats` renders
+//!   SARIF, JUnit XML and annotations of GitHub Actions.
 
 #![warn(clippy::unwrap_used, clippy::expect_used)]
 

@@ -59,7 +59,7 @@ pub(super) fn content<'a>(differ: &mut Differ<'a>, at: &Location, old: &'a Objec
     let (before, after) = (types(before), types(after));
     let all: BTreeSet<_> = before.keys().chain(after.keys()).collect();
     for key in all {
-        // The location of JSON does not name the media type, because JSON is the most common one.
+        // For the most common media type, JSON, the location does not name the media type.
         let place = if key == "application/json" { at.clone() } else { at.part(&format!("({key})")) };
         match (before.get(key), after.get(key)) {
             (Some((one, was)), Some((other, is))) => {

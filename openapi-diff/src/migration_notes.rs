@@ -24,7 +24,7 @@ pub struct Note {
 pub struct Notes {
     #[serde(default)]
     pub notes: Vec<Note>,
-    /// New features that the documents describe only in words, each in one sentence or more.
+    /// New features that the documents describe only in words. Each entry is the text about one feature.
     #[serde(default)]
     pub news: Vec<String>,
     #[serde(default)]

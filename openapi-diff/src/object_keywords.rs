@@ -136,8 +136,8 @@ impl<'a> Differ<'a> {
         names.extend([one, other].into_iter().flat_map(|object| items(object.get("required"))).filter_map(Value::as_str));
         for name in names {
             let at = at.step(&step(name));
-            // For a property that a document does not list, the schema in `additionalProperties` applies. If such properties are allowed
-            // without a schema, a property that `dependentRequired` may require counts as listed with a schema that accepts every value.
+            // Returns the schema of a property that the document does not list: the schema in `additionalProperties`. If other properties
+            // are allowed without a schema, a property that `dependentRequired` may require gets a schema that accepts every value.
             let others = |flat: &Resolved<'a>, object: &Object| match AdditionalProperties::of(object) {
                 AdditionalProperties::Schema => flat.member("additionalProperties"),
                 AdditionalProperties::Allowed if depends_on(object, name) => Some(Cow::Borrowed(empty())),
@@ -183,8 +183,8 @@ impl<'a> Differ<'a> {
                 self.report_either(!there, declared, undeclared, &at, None);
                 self.blame(from, &RefusalCause::Surplus(name.to_owned()));
             }
-            // A hidden property, one that is never sent in this direction, counts as not required in its document, unless it is hidden in
-            // each document that lists it.
+            // A hidden property is never sent in this direction. It counts as not required, unless each document that lists the property
+            // hides it.
             let [expected, expects] =
                 [(needed, hidden[0]), (needs, hidden[1])].map(|(is, hidden)| is && (all_hidden || hidden != Some(true)));
             let from = self.found.len();

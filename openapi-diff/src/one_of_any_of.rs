@@ -1,8 +1,8 @@
 //! Compares choices, which are schemas with `oneOf` or `anyOf`, variant by variant.
 //!
-//! The module `pairing` pairs the variants. If only one document has a choice, the schema of the other document is treated as a list of
-//! variants: the schema itself, or one schema for each of its types. An added or removed variant is a compatible change if a variant of the
-//! other document accepts all its values.
+//! The module `variant_pairing` pairs the variants. If only one document has a choice, the schema of the other document is treated as a
+//! list of variants: the schema itself, or one schema for each of its types. An added or removed variant is a compatible change if a
+//! variant of the other document accepts all its values.
 
 use std::{borrow::Cow, collections::BTreeSet};
 
@@ -177,8 +177,8 @@ pub(super) fn written<'a>(schema: &Cow<'a, Value>) -> Option<Cow<'a, Value>> {
     }
 }
 
-/// Compares a choice (`oneOf`, `anyOf`) with a schema that is no choice, and returns true. Returns false without comparing the schemas if
-/// both or neither is a choice, or if one of them cannot be treated as a list of variants.
+/// Compares a choice (`oneOf`, `anyOf`) with a schema that is no choice, and returns true. Returns false without comparing if the schemas
+/// are two choices or no choice, or if a schema cannot be treated as a list of variants.
 pub(super) fn compare_with_one<'a>(
     differ: &mut Differ<'a>,
     at: &Location,
@@ -263,8 +263,8 @@ fn unmatched_variant<'a>(
     let variant = SideSchema::new(which, variant.clone());
     let other = SideSchema::new(if is_new { DocumentRole::Old } else { DocumentRole::New }, Cow::Borrowed(empty()));
     let semantics = differ.semantics(place.direction).illustrating();
-    // With a discriminator, each value names its variant, so the values of this variant cannot belong to another variant, and the check is
-    // left out.
+    // With a discriminator, each value names its variant, so no other variant can accept the values of this variant. Therefore this check
+    // is left out.
     if !named && differ.semantics(place.direction).strict().fits_any(&variant, others, &other) {
         return differ.report_either(is_new, &rules::VARIANT_LISTED, &rules::VARIANT_UNLISTED, place, Some(key));
     }

@@ -111,7 +111,7 @@ pub(super) fn shared(old: &DocumentIndex, new: &DocumentIndex) -> Shared {
     shared
 }
 
-/// What distinguishes the operations of a path, a webhook and a callback in reports.
+/// How the operations of a path, a webhook or a callback appear in a report.
 struct OperationKind<'k> {
     label: &'k dyn Fn(&str) -> String,
     /// The text with which each location begins. Empty except for a callback: its changes are reported under the operation that declares
@@ -156,8 +156,8 @@ fn methods(item: &Object) -> Vec<&str> {
 
 fn path_item<'a>(differ: &mut Differ<'a>, kind: &OperationKind, old: &'a Value, new: &'a Value, one: &'a str, other: &'a str) {
     let both = if differ.identical(old, new) {
-        // Equal path items can still differ in effect: if the security or the servers of the documents differ, or if the path parameters
-        // have other names.
+        // Equal path items can still have different effects, because the security or the servers of the documents differ, or because the
+        // path parameters have other names.
         let all = one == other && ["security", "servers"].iter().all(|key| differ.old.root().get(*key) == differ.new.root().get(*key));
         let (Ok(old), Ok(new), false) = (differ.old.follow(old), differ.new.follow(new), all) else { return };
         Some((members(old), members(new)))

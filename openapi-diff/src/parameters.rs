@@ -119,8 +119,8 @@ fn called(key: &str, was: Option<&(String, &Value)>, is: Option<&(String, &Value
     }
 }
 
-/// Reports each parameter whose reference is broken in one document only. If the other document has the same reference, the change is
-/// reported at the location of the parameter to which the reference leads there.
+/// Reports each parameter whose reference is broken in one document only. If the same reference leads to a parameter in the other document,
+/// the report names that parameter.
 fn unfollowed<'a>(differ: &mut Differ<'a>, at: &Location, is_new: bool, own: &mut Named<'a>, other: &mut Named<'a>) {
     let broken = |(key, (_, value)): (&String, &(String, &'a Value))| {
         Some((key.clone(), reference(value).filter(|_| key.starts_with("parameter "))?))
@@ -173,8 +173,8 @@ pub(super) fn flags(
 /// Compares how a parameter or a header is serialised: its `style`, `explode` and `allowReserved`.
 pub(super) fn written(differ: &mut Differ, at: &Location, old: &Object, new: &Object, place: &str) {
     const KEYS: [&str; 3] = ["style", "explode", "allowReserved"];
-    // `explode` has no effect on a plain value (no list, no object) or on the style `deepObject`, so the text of these serialisations
-    // does not contain it.
+    // `explode` has no effect on a plain value (no list, no object), nor on the style `deepObject`. In these cases the description of the
+    // serialisation leaves `explode` out.
     let plain = plain(&differ.old, old) && plain(&differ.new, new);
     let spelled = |object: &Object| {
         let style = object

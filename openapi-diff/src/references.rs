@@ -221,7 +221,8 @@ impl<'a> DocumentIndex<'a> {
     }
 }
 
-/// Returns the references that lead to equal values in both documents, and from which only such references can be reached.
+/// Returns the unchanged references: the references that lead to equal values in both documents. The references in these values have to be
+/// unchanged, too.
 pub(super) fn unchanged(old: &DocumentIndex, new: &DocumentIndex) -> HashSet<String> {
     let mut all: BTreeSet<_> = old.all_references().union(new.all_references()).cloned().collect();
     all.extend([old, new].into_iter().flat_map(|side| side.children.values().flatten().cloned()));

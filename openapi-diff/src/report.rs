@@ -1,4 +1,5 @@
-//! The data of a report, which `print` and `html` format: changes in a fixed order, with stable fingerprints.
+//! The data of a report: changes in a fixed order, with stable fingerprints. `text_and_markdown`, `html` and `report_formats` render a
+//! report.
 //!
 //! A fingerprint is a hash of the operation, the location, the direction, the rule and the details of a change. Wording, order, class and
 //! names of path parameters are not part of the hash. So notes and approvals still match their change after one of these is edited.
@@ -245,7 +246,6 @@ impl Report {
             class: change.rule.mirror.class(change.direction),
             old: change.new,
             new: change.old,
-            // A witness (example value) shows a change in one direction only.
             witness: None,
             sunset: None,
             approved: None,
@@ -336,8 +336,8 @@ fn unnamed_place(operation: &str, place: &str) -> String {
     unnamed.unwrap_or_else(|| place.to_owned())
 }
 
-/// Returns each `operationId` by the name of its operation. The operation is listed under its name with and without the names of path
-/// parameters.
+/// Returns the `operationId`s, with the names of their operations as keys. Each operation has two keys: its name as the document writes it,
+/// and its name without the names of path parameters.
 fn operation_ids(document: &Document) -> HashMap<String, String> {
     let mut ids = HashMap::new();
     for section in ["paths", "webhooks"] {

@@ -1,8 +1,8 @@
 //! Resolves a schema: follows its references and merges its `allOf` into one object.
 //!
-//! So moving a property into a base schema is no change, and a change in a base schema is found in each schema that extends it. If two
-//! parts of an `allOf` have the same keyword and their values cannot be merged into one, the second keyword stays under `allOf` and is
-//! compared there.
+//! Because of the merging, a property that moves into a base schema is no change, and a change in a base schema is found in each schema
+//! that extends it. If two parts of an `allOf` have the same keyword and their values cannot be merged into one, the second keyword stays
+//! under `allOf` and is compared there.
 
 use std::{
     borrow::Cow,
@@ -187,8 +187,8 @@ impl<'a> Resolution<'_, 'a> {
         merged(parts, !self.side.document.is_3_1())
     }
 
-    /// Turns a choice (`oneOf`, `anyOf`) between null and one schema into that schema with null as a type. None for other choices, and if
-    /// that schema has no `type` or has a `const`.
+    /// Turns a choice (`oneOf`, `anyOf`) between null and one other schema into that other schema with null as a further type. None for
+    /// other choices. None also if the other schema has no `type`, or has a `const`.
     fn or_null(&mut self, schema: &Value, followed: &mut Vec<String>, outermost: bool) -> Option<Value> {
         let is_null = |variant: &Value| {
             let mut said = members(variant).iter().filter(|(key, _)| !is_annotation(key));
@@ -277,8 +277,8 @@ impl<'a> Resolution<'_, 'a> {
 /// `unevaluatedItems` and `unevaluatedProperties`, each with the keyword into which `Resolution::evaluated` renames it.
 const UNEVALUATED: [(&str, &str); 2] = [("unevaluatedItems", "items"), ("unevaluatedProperties", "additionalProperties")];
 
-/// Whether a subschema may evaluate items or properties. Then `key` (`unevaluatedItems` or `unevaluatedProperties`) does not apply to the
-/// items or properties that the subschema evaluates.
+/// Whether a subschema may evaluate items or properties. `key` is `unevaluatedItems` or `unevaluatedProperties`. Such a keyword does not
+/// apply to the items or properties that a subschema evaluates.
 pub(super) fn evaluates(schema: &Value, key: &str) -> bool {
     let own = if key == "unevaluatedItems" { "contains" } else { "dependentSchemas" };
     ["oneOf", "anyOf", "allOf", "if", "$dynamicRef", own].iter().any(|key| schema.get(*key).is_some())
@@ -384,8 +384,8 @@ fn merged(parts: &[&Value], nullable_counts: bool) -> Object {
     all
 }
 
-/// Adds the properties of a part of an `allOf` to the merged schema `all`. If another part does not list such a property, the property also
-/// has to satisfy the `additionalProperties` of that other part, unless that part has `patternProperties`.
+/// Adds the properties of a part of an `allOf` to the merged schema `all`. Each other part that does not list such a property restricts the
+/// property by its `additionalProperties`, unless the other part has `patternProperties`.
 fn properties(parts: &[&Value], part: &Object, listed: &Object, all: &mut Object) {
     let mut own = listed.clone();
     for other in parts.iter().filter_map(|other| other.as_object()).filter(|other| !std::ptr::eq(*other, part)) {

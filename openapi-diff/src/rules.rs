@@ -197,8 +197,8 @@ rules! {
     // Rules about the values that a schema allows. To allow fewer values is breaking in a request. To allow more values is breaking in a
     // response.
     TYPE_CHANGED              "type-changed"               TYPE_CHANGED               B B "is {new}, was {old}"
-    // In a query, path or header, each value is written as text. In a list with one parameter for each item, a single value is written like
-    // a list of one item.
+    // Rules about values that are written as text: in a query, a path or a header. The text of a number is also a valid string. If a list
+    // is written as one parameter for each item, a single value is written like a list of one item.
     TEXT_WIDENED              "text-widened"               TEXT_NARROWED              C B "may be {new}, was {old}; the text of a value stays valid"
     TEXT_NARROWED             "text-narrowed"              TEXT_WIDENED               B C "must be {new}, was {old}"
     LIST_ALLOWED              "list-allowed"               LIST_REFUSED               C B "may be a list, was {old}; one value is a list of one"
@@ -212,7 +212,7 @@ rules! {
     FORMAT_CHANGED            "format-changed"             FORMAT_CHANGED             B B "has the format {new}, was {old}"
     FORMAT_WIDENED            "format-widened"             FORMAT_NARROWED            C B "has the format {new}, was {old}"
     FORMAT_NARROWED           "format-narrowed"            FORMAT_WIDENED             B C "has the format {new}, was {old}"
-    // The encoding of content as text: a sender must encode, and a reader must decode.
+    // Rules about the encoding of content as text. The sender encodes and the reader decodes, so a change breaks both.
     ENCODING_ADDED            "content-encoding-added"     ENCODING_REMOVED           B B "`{detail}` is {new}"
     ENCODING_REMOVED          "content-encoding-removed"   ENCODING_ADDED             B B "`{detail}` is gone, was {old}"
     ENCODING_CHANGED          "content-encoding-changed"   ENCODING_CHANGED           B B "`{detail}` is {new}, was {old}"
@@ -243,8 +243,8 @@ rules! {
     WRITE_ONLY_REMOVED        "write-only-removed"         WRITE_ONLY_ADDED           C C "can be read too"
     CONSTRAINT_ADDED          "constraint-added"           CONSTRAINT_REMOVED         B C "`{detail}` narrows what may be there"
     CONSTRAINT_REMOVED        "constraint-removed"         CONSTRAINT_ADDED           C B "`{detail}` no longer narrows what may be there"
-    // Rules about the effect of a changed keyword, which is found by comparing the values that the old schema accepts with those that the
-    // new schema accepts.
+    // Rules about the effect of a changed keyword. The comparison finds the effect from the values that the old schema and the new schema
+    // accept.
     CONSTRAINT_LOOSENED       "constraint-loosened"        CONSTRAINT_TIGHTENED       C B "`{detail}` accepts more values than before"
     CONSTRAINT_TIGHTENED      "constraint-tightened"       CONSTRAINT_LOOSENED        B C "`{detail}` accepts fewer values than before"
     CONSTRAINT_MOVED          "constraint-moved"           CONSTRAINT_MOVED           B B "`{detail}` accepts values that it refused, and refuses values that it accepted"

@@ -14,8 +14,8 @@ use super::{
 /// A security requirement: the security schemes, all of which are needed, and the scopes of each.
 type Requirement = BTreeMap<String, BTreeSet<String>>;
 
-/// The alternative security requirements of an operation. `open` is set if no credentials are needed: there is no requirement, or an empty
-/// one.
+/// The alternative security requirements of an operation. `open` is set if the operation needs no credentials: it has no requirement, or
+/// one of its requirements is empty.
 struct Requirements {
     ways: Vec<Requirement>,
     open: bool,

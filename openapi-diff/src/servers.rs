@@ -48,7 +48,7 @@ pub(super) fn compare_servers(differ: &mut Differ, at: &Location, old: Option<&V
         all
     };
     if differ.found.len() == from && sorted(old) == sorted(new) && !old.zip(new).is_some_and(|(old, new)| same(old, new)) {
-        // Tools use the first server of the list, so a new order is reported.
+        // Tools use the first server of the list, so a new order is reported, too: as restated, because the servers are the same.
         differ.report_detail(&rules::RESTATED, at, "servers");
     }
 }

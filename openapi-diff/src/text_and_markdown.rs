@@ -234,8 +234,8 @@ impl Report {
 }
 
 impl OperationGroup<'_> {
-    /// Returns the labels of the entries at the front of the report that affect this operation and have the given class. None if no entry
-    /// does both.
+    /// Returns the labels of the entries at the front of the report that affect this operation and have the given class. None if there is
+    /// no such entry.
     fn see_above(&self, class: Class) -> Option<String> {
         let one = |mention: &Mention| match mention.statuses.is_empty() {
             true => mention.label.clone(),

@@ -1,8 +1,11 @@
 //! Pairs the variants of two choices (`oneOf`, `anyOf`), so that each pair can be compared.
 //!
-//! Two variants are paired if their references have the same name; else if the same discriminator values select them; else if they are
-//! equivalent; else if one includes the other; else if they have the same type. With a discriminator, the steps of equivalence and
-//! inclusion are left out. The order of the variants has an effect only among those that are paired by their type.
+//! The pairing takes several steps. Each step pairs variants that the steps before it have left:
+//!
+//! - variants whose references have the same name
+//! - with a discriminator: variants that the same discriminator values select
+//! - without a discriminator: equivalent variants, then variants of which one includes the other
+//! - variants of the same type, in the order of the lists
 
 use std::{
     borrow::Cow,
@@ -69,8 +72,8 @@ impl<'a> Pairing<'_, 'a> {
             if name(&self.before[one]).or(name(&self.after[other])).is_some() {
                 return label;
             }
-            // Labels that are equal get numbers. The hash keeps the labels of unchanged variants apart, so the numbers of the changed
-            // variants do not depend on how many variants are unchanged.
+            // Equal labels are numbered at the end of this method. With a hash in its label, an unchanged variant takes no number from a
+            // changed variant of the same type.
             format!("{label} {}", hash(&self.differ.old, &self.before[one]).min(hash(&self.differ.new, &self.after[other])))
         };
         let named = self.discriminators.iter().any(Option::is_some);
@@ -125,9 +128,9 @@ impl<'a> Pairing<'_, 'a> {
         self.differ.semantics(self.direction).strict().equivalent(&one, &other)
     }
 
-    /// Pairs an old and a new variant if one of them includes the other. A variant that is related in this way to several variants of the
-    /// other list is not paired, and neither are two references. If there are more than 400 possible pairs, this method pairs none, since
-    /// each check costs time.
+    /// Pairs an old and a new variant if one includes the other. A variant that has several such partners stays unpaired. Two variants that
+    /// are both references are not paired. If there are more than 400 possible pairs, this method pairs no variants, since each check costs
+    /// time.
     fn by_inclusion(
         &self,
         pairs: &mut Vec<VariantMatch>,
@@ -168,7 +171,7 @@ impl<'a> Pairing<'_, 'a> {
         pairs.filter(|(_, to)| to.as_str().is_some_and(|to| reference_of_mapping(to) == target)).map(|(value, _)| value.clone()).collect()
     }
 
-    /// Returns the type of a pair of variants, for its label. If their types differ, returns the alphabetically first.
+    /// Returns the type of a pair of variants, for its label. If the two types differ, returns the type that comes first in the alphabet.
     fn kind(&self, one: usize, other: usize) -> String {
         kind(&self.differ.old, &self.before[one]).min(kind(&self.differ.new, &self.after[other]))
     }

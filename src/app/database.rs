@@ -1,4 +1,5 @@
-//! Opening the database of a command or a server: migrations, the keys that encrypt stored secrets, and whether it is a sandbox.
+//! Opens the database for a command or a server: migrates its schema, and sets the keys that encrypt stored secrets. Also checks whether
+//! the database is a sandbox, which is a test database whose clock can be advanced.
 
 use std::time::Duration;
 
@@ -19,8 +20,8 @@ async fn connect(config: &Config, metrics: Option<&Metrics>) -> store::Result<Db
     Db::open(&config.database_url, config.connections.get(), metrics.map(Metrics::on_statement)).await
 }
 
-/// Opens the database for a command: migrates its schema, and encrypts secrets that are stored in plain text, if there is a key. The
-/// database may be a sandbox; the clock in the returned [`ClocksAndIds`] is then that of the sandbox.
+/// Opens the database for a command: migrates its schema, and encrypts secrets that are stored in plain text, if there is a key. If the
+/// database is a sandbox, the returned [`ClocksAndIds`] has the clock of the sandbox.
 pub async fn open_migrated(config: &Config) -> store::Result<(Db, ClocksAndIds)> {
     let db = connect(config, None).await?;
     db.migrate_up().await?;
@@ -37,7 +38,8 @@ pub struct ServedDatabase {
 }
 
 /// Opens the database for a server: migrates its schema, and encrypts secrets that are stored in plain text, if there is a key. `metrics`
-/// counts the statements. With `as_sandbox`, a database that has tables and is no sandbox is refused; without it, a sandbox is refused.
+/// counts the statements. With `as_sandbox`, the database must be a sandbox or have no tables yet. Without `as_sandbox`, it must not be a
+/// sandbox.
 pub async fn open_served(config: &Config, metrics: &Metrics, as_sandbox: bool) -> store::Result<ServedDatabase> {
     let db = connect(config, Some(metrics)).await?;
     if as_sandbox {

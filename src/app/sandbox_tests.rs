@@ -1,5 +1,5 @@
-//! Tests of the sandbox clock: a test store ("shop") in a sandbox whose clock is advanced, compared with a store on the test suite's fake
-//! clock.
+//! Tests of the sandbox, which is a test database whose clock can be advanced. A store ("shop") in a sandbox must give the same results as
+//! a store on the fake clock of the test suite.
 
 mod clocked_shop;
 mod due;

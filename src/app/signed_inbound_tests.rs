@@ -160,8 +160,8 @@ async fn a_bridge_brings_messages_in_with_its_own_secret() {
         assert_eq!(found, status, "{answer}");
         assert!(status == 200 || answer["error"]["message"].as_str().unwrap().contains("`webhook-timestamp` must be within five minutes"));
     }
-    // The signature covers the body as sent, with a byte order mark or half of a surrogate pair; of a compressed body, it covers the
-    // original.
+    // The signature covers the exact bytes of the body, even a byte order mark or half of a surrogate pair. If the body is compressed, the
+    // signature covers the uncompressed body.
     let marked = format!("\u{feff}{}", bench.message("a1", 30));
     assert_eq!(bench.send(&sign(&second, "mark", NOW, marked)).await.0, 200);
     let half = bench.message("a1", 31).to_string().replace("hello", "\\ud83d");
@@ -245,8 +245,8 @@ fn refused_request(bench: &Bench, dice: &mut SeededRandom, n: usize, secrets: &[
             mac[dice.below(32)] ^= 1 << dice.below(8);
             Signed { signature: format!("v1,{}", BASE64.encode(mac)), ..good }
         }
-        // The secret is not that of the bridge of the account in the body: it is that of another account, or of the account with the same
-        // id in the other store.
+        // In these requests, the secret does not belong to the account in the body. It belongs to another account, or to the account with
+        // the same id in the other store.
         2 => sign(beside, &id, time, text),
         3 => sign(foreign, &id, time, text),
         4 => sign(own, &id, time, in_store(store, "a2")),

@@ -1,5 +1,5 @@
-//! Approval of messages: decides whether a message is sent, shown to the client's user first, or kept as a draft that a user of the store
-//! releases.
+//! Approval of messages that an assistant sends with MCP tools. Decides whether a message is sent at once, is first shown to the user of
+//! the MCP client, or becomes a draft that a user of the store releases.
 
 use std::time::Duration;
 
@@ -129,7 +129,7 @@ pub fn nothing_to_fill_in() -> ElicitationSchema {
     ElicitationSchema::new(std::collections::BTreeMap::new())
 }
 
-/// Returns a hash of the message and its recipients.
+/// Returns a hash of the operation and of its body, which has the message and its recipients.
 fn fingerprint(input: &Input) -> String {
     digest(json!([input.operation.id, input.body]))
 }

@@ -1,4 +1,4 @@
-//! One call of a tool: its caller, the limits of the caller, and the calls of API operations that the tool makes.
+//! One call of an MCP tool: its caller, the limits of the caller, and the calls of API operations that the tool makes.
 
 use poem::http::Method;
 use rmcp::{Peer, RoleServer, model::InputResponses};
@@ -67,9 +67,9 @@ pub struct ToolCaller {
 pub enum ApprovalChannel<'a> {
     /// The user cannot be asked: the client does not support questions.
     None,
-    /// The user can be asked during the call, as in protocol revisions before 2026-07-28.
+    /// The user can be asked during the call, as in MCP revisions before 2026-07-28.
     DuringCall(&'a Peer<RoleServer>),
-    /// The user can be asked between calls, as in protocol revisions from 2026-07-28: the result of a call is a question, and the client
+    /// The user can be asked between calls, as in MCP revisions from 2026-07-28 on: the result of a call is a question, and the client
     /// repeats the call with the user's reply.
     BetweenCalls { state: Option<&'a str>, replies: Option<&'a InputResponses> },
 }
@@ -136,8 +136,8 @@ impl Call<'_> {
         Ok(Input { idempotency_key: self.idempotency_key(), ..input })
     }
 
-    /// Returns the idempotency key, with which equal calls are carried out once. Calls have a key if a repetition would have a further
-    /// effect, such as a second comment, or if the call names the version (stamp) of the record that it changes.
+    /// Returns the idempotency key, by which equal calls are carried out once. A call has a key in two cases: a repetition would have a
+    /// further effect, such as a second comment, or the call names the version (stamp) of the record that it changes.
     pub fn idempotency_key(&self) -> Option<String> {
         let stamped = ["ticketFieldsUpdatedAt", "updatedAt"].iter().any(|stamp| self.arguments.contains_key(*stamp));
         (self.tool.once || stamped && !self.tool.reads()).then(|| format!("tool-{}", self.fingerprint()))
@@ -158,7 +158,7 @@ impl Call<'_> {
         format!("{}/{}", self.session.caller.key_id, self.fingerprint())
     }
 
-    /// Calls an operation of the contract on behalf of the caller.
+    /// Calls an API operation on behalf of the caller.
     pub async fn call(&self, input: &Input) -> Result<Answer, ToolError> {
         self.api.call(Sender { key: &self.session.key, request_id: &self.session.request_id }, input).await
     }

@@ -1,4 +1,8 @@
-//! The catalog of tools for this build's contract revision, in the order in which clients see them. A new tool is added here.
+//! The catalog of the MCP tools (functions that an AI assistant may call), in the order in which clients see them. A new tool is added
+//! here.
+//!
+//! The API contract exists in two revisions, A and B, and a build serves one of them. A tool is left out if this revision lacks its
+//! operations.
 
 use std::sync::LazyLock;
 
@@ -36,7 +40,7 @@ static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
     tools.into_iter().flatten().collect()
 });
 
-/// Returns every tool for this build's contract revision.
+/// Returns the tools that this build offers.
 pub fn tools() -> &'static [Tool] {
     &TOOLS
 }
@@ -45,7 +49,6 @@ pub fn find(name: &str) -> Option<&'static Tool> {
     TOOLS.iter().find(|tool| tool.name == name)
 }
 
-/// Returns the names of all tools.
 pub fn names() -> Vec<&'static str> {
     TOOLS.iter().map(|tool| tool.name).collect()
 }

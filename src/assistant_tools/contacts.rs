@@ -24,7 +24,8 @@ pub fn get_contact() -> Option<Tool> {
     )
 }
 
-/// Returns the operation that searches contacts: the search if this build's contract revision has one, otherwise the filtered list.
+/// Returns the API operation that searches contacts. A build serves one of two revisions of the API contract: revision B has
+/// `searchContacts`; in revision A, `listContacts` has a filter for a search text.
 fn search_operation() -> &'static str {
     if operations::find("searchContacts").is_some() { "searchContacts" } else { "listContacts" }
 }

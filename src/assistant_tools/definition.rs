@@ -1,4 +1,8 @@
-//! The definition of a tool: its name, the operations that it calls, its arguments and its schemas.
+//! The definition of an MCP tool, a function that an AI assistant may call: its name, its arguments, its schemas, and the API operations
+//! that it calls.
+//!
+//! The API contract exists in two revisions, A and B, and a build serves one of them. A tool or an argument is left out if this revision
+//! lacks its operation or parameter.
 
 use std::fmt;
 
@@ -17,7 +21,7 @@ use crate::domain::scopes::{Scope, ScopeSet};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     Reads,
-    /// Changes records of the store.
+    /// Changes records.
     Writes {
         /// Whether a repetition of the call has no further effect on the records.
         idempotent: bool,
@@ -63,19 +67,19 @@ impl InputMember {
         Some(Self { name, schema, required: schemas::is_required(body, pointer), place: Place::Body(pointer) })
     }
 
-    /// Makes an argument that no operation has, for the tool's own code.
+    /// Makes an argument that no operation has. The tool's own code uses its value.
     pub fn own(name: &'static str, schema: Value, description: &str, example: Value) -> Option<Self> {
         Some(Self { name, schema: described(schema, description, example), required: false, place: Place::Tool })
     }
 
-    /// Adds a description to a property of the items of a list.
+    /// Adds a description and an example to the property `name` of the items, if the argument is a list of objects.
     pub fn item(mut self, name: &str, description: &str, example: &str) -> Self {
         let property = &mut self.schema["items"]["properties"][name];
         *property = described(property.take(), description, example.into());
         self
     }
 
-    /// Returns the same argument with [`Place::Tool`], and as an optional argument: the tool's own code passes the value on.
+    /// Makes the argument optional. The tool's own code passes the value on to the operation ([`Place::Tool`]).
     pub fn by_tool(self) -> Self {
         Self { place: Place::Tool, required: false, ..self }
     }
@@ -85,8 +89,8 @@ impl InputMember {
     }
 }
 
-/// The keywords of an input schema that a client needs. Other keywords are left out: the operation checks lengths, ranges and formats, and
-/// its error messages state them.
+/// The JSON Schema keywords that the schema of an argument keeps. Other keywords are left out: the operation checks lengths, ranges and
+/// formats, and its error messages state them.
 const KEPT_SCHEMA_KEYWORDS: [&str; 5] = ["type", "enum", "items", "properties", "additionalProperties"];
 
 /// Shortens a schema, and adds a description that ends with an example.
@@ -121,7 +125,7 @@ fn short(schema: Value) -> Value {
     object.into()
 }
 
-/// The page size of a list tool if the caller chooses none.
+/// The page size of a tool that lists records, if the caller chooses none.
 pub const PAGE_SIZE: u32 = 10;
 
 /// Returns the arguments for pagination of a list operation.
@@ -131,7 +135,8 @@ pub fn pages(operation: &str) -> Vec<Option<InputMember>> {
     vec![size.map(|member| InputMember { required: false, ..member }), cursor]
 }
 
-/// The name of the argument that marks an intended repetition of a call. Without it, equal calls within 24 hours are carried out once.
+/// The name of the argument with which a caller repeats a call on purpose. Otherwise, equal calls within 24 hours are carried out only
+/// once.
 pub const REPETITION: &str = "repetition";
 
 /// Makes the argument [`REPETITION`].
@@ -173,12 +178,13 @@ pub struct Tool {
     /// The schema of the structured result, before [`schemas::output`] shortens it.
     pub output: Value,
     pub run: Run,
-    /// Whether equal calls within 24 hours are carried out once: for writes whose repetition would have a further effect.
+    /// Whether equal calls within 24 hours are carried out only once. Set for writes that are not idempotent.
     pub once: bool,
 }
 
 impl Tool {
-    /// Makes a tool that calls one operation and returns its `data`; `None` if this build's contract revision lacks the operation.
+    /// Makes a tool that calls one operation and returns the `data` of its response; `None` if this build's contract revision lacks the
+    /// operation.
     pub fn of(
         operation: &'static [&'static str; 1],
         name: &'static str,
@@ -206,12 +212,13 @@ impl Tool {
         self.operations.iter().filter_map(|id| operations::find(id))
     }
 
-    /// Returns whether the scopes of a key permit at least one of the tool's operations.
+    /// Returns whether an API key with these scopes may call the tool. A tool without operations needs no scope; any other tool needs the
+    /// scope of at least one of its operations.
     pub fn is_allowed(&self, scopes: ScopeSet) -> bool {
         self.operations.is_empty() || self.available().any(|operation| scopes.contains(operation.scope))
     }
 
-    /// Returns the scopes of the tool's operations. A key with any of them can call the tool.
+    /// Returns the scopes of the tool's operations. An API key with any of these scopes may call the tool.
     pub fn scopes(&self) -> Vec<Scope> {
         let mut scopes: Vec<Scope> = self.available().map(|operation| operation.scope).collect();
         scopes.sort_unstable();
@@ -241,8 +248,8 @@ impl Tool {
     }
 }
 
-/// Returns the schema of a tool's result for `data` of an operation: the schema of an object is returned unchanged, and the schema of an
-/// array becomes that of a list of records.
+/// Returns the schema of the result of a tool that returns the `data` of an operation. The schema of an object stays as it is. The schema
+/// of an array becomes that of a list of records, an object with the property `items`.
 pub fn answer_of(operation: &ApiOperation) -> Value {
     if operation.data["type"] == "array" { schemas::items(&operation.data["items"]) } else { operation.data.clone() }
 }

@@ -1,4 +1,4 @@
-//! Error messages of tools, written for an assistant: what is wrong, what would be right, and which tool helps.
+//! Error messages of MCP tools, written for an AI assistant: what is wrong, what would be right, and which tool helps.
 
 use poem::http::StatusCode;
 
@@ -21,12 +21,12 @@ pub enum ToolError {
         message: String,
         retry_after: Option<u32>,
     },
-    /// The tool cannot do what the call asks for, because of this build's contract revision or only at present.
+    /// The call asks for something that this build's revision of the API lacks, or that is impossible at present.
     Unavailable(String),
     Internal(String),
 }
 
-/// The arguments that hold ids, and the tool that finds such ids.
+/// Names of arguments that hold ids. Each group has the tool that finds such ids.
 const FINDERS: [(&[&str], &str); 7] = [
     (&["ticketId", "conversationId"], "list_tickets"),
     (&["contactId"], "find_contacts"),
@@ -38,9 +38,9 @@ const FINDERS: [(&[&str], &str); 7] = [
 ];
 
 impl ToolError {
-    /// Returns the error message. It names the tool's arguments in place of the operation's parameters and properties. `exists`: whether
-    /// the caller is offered a tool of this name; the message recommends only such tools. Logs an internal error, since the message does
-    /// not contain its reason.
+    /// Returns the error message. It names the tool's arguments in place of the operation's parameters and properties. It recommends only
+    /// tools for which `exists` returns true, that is, tools that the caller may use. Logs an internal error, since the message does not
+    /// contain its reason.
     pub fn text(&self, tool: &Tool, exists: impl Fn(&str) -> bool) -> String {
         match self {
             Self::Arguments(text) | Self::Unavailable(text) => text.clone(),
@@ -89,7 +89,7 @@ fn message_names(message: &str, member: &str) -> bool {
     message.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| word == member)
 }
 
-/// Replaces property paths and operation names of the contract by the names of arguments and tools, and removes hidden characters.
+/// Replaces the API's names of properties and operations by the names of arguments and tools, and removes hidden characters.
 fn in_words_of_the_tool(tool: &Tool, message: &str) -> String {
     let mut text = message.replace(is_hidden, "");
     let mut places: Vec<(String, &str)> = tool
@@ -100,7 +100,7 @@ fn in_words_of_the_tool(tool: &Tool, message: &str) -> String {
             _ => None,
         })
         .collect();
-    // The longest path first: `body.a.b` before `body.a`.
+    // Replace the longest path first, since `body.a.b` contains `body.a`.
     places.sort_by_key(|(place, _)| std::cmp::Reverse(place.len()));
     for (place, member) in places {
         text = text.replace(&place, member);
@@ -122,7 +122,7 @@ fn in_words_of_the_tool(tool: &Tool, message: &str) -> String {
 }
 
 impl ToolError {
-    /// Converts the error of an operation that was carried out directly, not through the router.
+    /// Converts an error from the code of an API operation, which a tool called directly, without a request to the HTTP router.
     pub fn of_api(operation: &str, error: ApiError) -> Self {
         match operations::find(operation) {
             Some(operation) => {

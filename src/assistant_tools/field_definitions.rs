@@ -1,4 +1,4 @@
-//! The MCP tool that lists the definitions of the fields of tickets, or of those of contacts.
+//! The MCP tool that lists the definitions of ticket fields, or of contact fields.
 
 use futures_util::future::BoxFuture;
 use serde_json::json;

@@ -1,8 +1,8 @@
 //! The MCP endpoint: serves the assistant tools over HTTP at `POST /mcp`.
 //!
-//! A request is authenticated like one to an operation of the contract, before rmcp, the protocol library, handles the request. A wrong key
-//! gets 401. A call of a tool for which the key has no scope, and a request from a foreign host or origin, get 403. These errors have the
-//! contract's error format.
+//! A request is authenticated in the same way as a request to the API, before rmcp, the library that implements MCP, handles it. A wrong
+//! key gets 401. A call of a tool for which the key has no scope, and a request from a foreign host or origin, get 403. These errors have
+//! the format of the API's errors.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -43,11 +43,11 @@ pub const PATH: &str = "/mcp";
 /// The operation name of requests to the endpoint, in logs and metrics.
 const OPERATION: &str = "mcp";
 
-/// The largest request body, in bytes. The longest input of a tool is an e-mail.
+/// The largest permitted request body, in bytes. It has room for the longest input of a tool, an e-mail.
 const MAX_BODY_BYTES: usize = 4 * 1024 * 1024;
 
-/// The largest number of sessions that a key may have open. A client of an older protocol revision has one session; an idle session ends
-/// after five minutes.
+/// The largest number of sessions that an API key may have open. Only clients of MCP revisions before 2026-07-28 open sessions, one each.
+/// An idle session ends after five minutes.
 const MAX_SESSIONS: usize = 50;
 
 /// The header that names a session.
@@ -56,7 +56,7 @@ const SESSION: &str = "mcp-session-id";
 /// The header that limits a request to tools that only read.
 pub const READ_ONLY: &str = "x-mcp-readonly";
 
-/// The header with which messages become drafts even where sends are permitted.
+/// The header that makes messages drafts, which a user has to approve, even where the operator permits the tools to send messages.
 pub const DRAFTS_ONLY: &str = "x-mcp-drafts";
 
 /// The header with the names of the tools to offer.
@@ -66,7 +66,7 @@ pub const TOOLS: &str = "x-mcp-tools";
 pub struct HttpTools {
     protocol: BoxEndpoint<'static>,
     sessions: Arc<LocalSessionManager>,
-    /// The key that opened each session.
+    /// The API key that opened each session, by session id.
     owners: Mutex<HashMap<String, KeyId>>,
 }
 
@@ -80,7 +80,7 @@ impl HttpTools {
             .with_allowed_origins(origins)
             .enforce_origin_validation()
             .with_max_request_body_bytes(MAX_BODY_BYTES)
-            // The client's user can be asked during a call only within a session, and is asked only before a send.
+            // Sessions are needed only to ask the client's user during a call, and the user is asked only before a message is sent.
             .with_legacy_session_mode(permits.send)
             .with_json_response(true);
         let protocol = StreamableHttpService::new(move || Ok(server.clone()), sessions.clone(), config);
@@ -134,7 +134,8 @@ impl HttpTools {
         Ok(response)
     }
 
-    /// Locks the map of session owners. The map is valid even if its lock is poisoned, since each change is a single call of the map.
+    /// Locks the map of session owners. The map is valid even if its lock is poisoned, since each change of the map is a single method
+    /// call.
     fn owners(&self) -> MutexGuard<'_, HashMap<String, KeyId>> {
         self.owners.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -193,8 +194,8 @@ fn too_large() -> ApiError {
     ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, format!("a message is at most {MAX_BODY_BYTES} bytes long"))
 }
 
-/// Reads the limits that a request sets for itself. A header value that cannot be parsed is refused: a request whose limit was ignored
-/// would be permitted too much.
+/// Reads the headers with which a request limits what its tools may do. An invalid value is an error: if it were ignored, the request could
+/// do more than its sender wanted.
 fn caller_limits(headers: &HeaderMap) -> Result<CallerLimits, ApiError> {
     let text = |name: &str| match headers.get(name).map(|value| value.to_str()) {
         None => Ok(None),

@@ -1,4 +1,5 @@
-//! The tool `get_inbox_guide`, which describes the store: what an assistant needs to know before it answers questions.
+//! The MCP tool `get_inbox_guide`: tells an AI assistant what it needs to know about a store before it answers questions, such as the
+//! store's channels, labels, users and fields.
 
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
@@ -12,7 +13,7 @@ use super::{
 };
 use crate::revision;
 
-/// A list in the tool's result: its name, the operation that returns its records, and the properties that are kept of each record.
+/// A list in the tool's result: its name, the API operation that returns its records, and the properties of a record that the result keeps.
 struct GuideList {
     name: &'static str,
     operation: &'static str,
@@ -28,7 +29,8 @@ const PARTS: [GuideList; 6] = [
     GuideList { name: "contactFields", operation: "listContactFields", keeps: &["id", "name", "displayType"] },
 ];
 
-/// The largest number of records in a list whose operation has pagination: the largest page size that both revisions permit.
+/// The page size with which the tool calls an operation that has pagination. It is the largest page size that both revisions of the API
+/// permit.
 const GUIDE_PAGE_SIZE: u32 = 50;
 
 pub fn get_inbox_guide() -> Option<Tool> {
@@ -84,7 +86,7 @@ fn guide<'a>(call: &'a Call<'a>) -> BoxFuture<'a, Result<Outcome, ToolError>> {
             }
             result[name] = records;
         }
-        // Halves the longest list until the result fits.
+        // Halve the longest list until the result is small enough.
         while schemas::size(&result) > results::MAX_BYTES {
             let longest = PARTS.iter().max_by_key(|part| result.get(part.name).map_or(0, schemas::size));
             let Some((part, records)) = longest.and_then(|part| Some((part, result.get_mut(part.name)?.as_array_mut()?))) else { break };

@@ -1,18 +1,19 @@
 //! The assistant tools: a server of the Model Context Protocol (MCP), over HTTP at `/mcp` and over standard input and output.
 //!
-//! A tool calls one or more operations of the contract with the caller's API key. It calls them through the router of this process, so that
-//! authentication, scopes, rate limits, checks and responses are those of the operation. The schemas of a tool come from the OpenAPI
-//! document of this build's contract revision (A or B). A tool whose operation this revision lacks is not listed.
+//! A tool calls one or more operations of the API with the caller's API key. It calls them through the HTTP router of this process, so each
+//! call passes the same authentication, scopes, rate limits and checks as any other request. The API contract exists in two revisions, A
+//! and B, and a build serves one of them. The schemas of a tool come from the OpenAPI document of this revision. A tool whose operation
+//! this revision lacks is not listed.
 //!
-//! Called by `app` and `cli`; calls the operations of `http`, and `service` for drafts.
+//! The modules `app` and `cli` call this module. It calls the operations of `http`, and for drafts `service`.
 //!
-//! - `catalog` lists the tools; the tools for each kind of record are in a file of their own. `definition` has the parts of a tool's
+//! - `catalog` lists the tools. The tools for each kind of record are in a file of their own. `definition` has the parts of a tool's
 //!   definition.
-//! - `operations` finds and calls operations; `schemas` makes the schemas of tools.
-//! - `server` implements the protocol; `http_endpoint` serves it over HTTP, and `relay` forwards it to another server.
+//! - `operations` finds and calls API operations; `schemas` makes the schemas of tools.
+//! - `server` implements the protocol. `http_endpoint` serves it over HTTP, and `relay` forwards it to another server.
 //! - `approval_flow` decides whether a message is sent, shown to the client's user first, or kept as a draft.
-//! - `prompt_injection` removes hidden characters from results; `results` limits the size of results; `errors` writes error
-//!   messages for assistants.
+//! - `prompt_injection` removes hidden characters from results; `results` limits the size of results; `errors` writes error messages for
+//!   assistants.
 
 mod accounts;
 mod approval_flow;

@@ -1,4 +1,6 @@
-//! The operations of this build's contract revision: found in the OpenAPI document, and called through the router of this process.
+//! The API operations that the MCP tools call: finds them in the OpenAPI document, and calls them through the HTTP router of this process.
+//!
+//! The API contract exists in two revisions, A and B, and a build serves one of them.
 
 use std::{
     collections::BTreeMap,
@@ -41,7 +43,7 @@ pub struct ApiOperation {
     required_parameters: Vec<String>,
     /// The schema of the request body; null if there is none.
     pub body: Value,
-    /// The schema of `data` of a successful response.
+    /// The schema of the property `data` of a successful response.
     pub data: Value,
 }
 
@@ -121,8 +123,8 @@ impl Input {
         self
     }
 
-    /// Continues after an earlier result: `text` is `SIZE.SKIP.CURSOR`, as [`Self::cursor`] writes it. Any other text is passed on to the
-    /// operation, which refuses it.
+    /// Continues after an earlier result. `text` is `SIZE.SKIP.CURSOR`, as [`Self::cursor`] writes it: the page size, the number of records
+    /// to leave out, and the operation's own cursor. Any other text is passed on to the operation, which refuses it.
     #[must_use]
     pub fn after(mut self, text: &str) -> Self {
         let mut parts = text.splitn(3, '.');
@@ -133,7 +135,7 @@ impl Input {
         self.query("pageSize", (size > 0).then_some(size)).query("cursor", Some(cursor).filter(|cursor| !cursor.is_empty()))
     }
 
-    /// Writes the cursor that continues after the first `skip` records of the page that the operation returns for `cursor`.
+    /// Writes a cursor for the rest of a page: the page that the operation returns for `cursor`, without its first `skip` records.
     pub fn cursor(&self, skip: usize, cursor: &str) -> String {
         format!("{}.{skip}.{cursor}", self.parameter("pageSize").unwrap_or("0"))
     }
@@ -183,7 +185,7 @@ impl std::fmt::Debug for Api {
 }
 
 impl Api {
-    /// Makes a client of `operations`, the router that serves the contract under its prefix.
+    /// Makes a client of `operations`, the router that serves the API under the path [`PREFIX`].
     pub fn new(operations: BoxEndpoint<'static>) -> Self {
         Self(Arc::new(operations))
     }

@@ -1,9 +1,8 @@
-//! Protection against prompt injection: the list of result properties with untrusted texts, which contacts wrote, and the removal of hidden
-//! characters.
+//! Protection against prompt injection: a list of the untrusted properties in results, and the removal of hidden characters.
 //!
-//! A contact can write an instruction to the assistant into a message, and hide it from the people who read the message. Texts that
-//! contacts wrote are only in the properties that [`MEMBERS`] lists; the server's instructions to assistants repeat that list. Characters
-//! that a person cannot see are removed.
+//! A contact (a customer) can write an instruction to the AI assistant into a message, and hide it from the people who read the message.
+//! Only the properties in [`MEMBERS`] contain texts that contacts wrote; the server's instructions to assistants repeat this list.
+//! Characters that a person cannot see are removed.
 
 use serde_json::{Map, Value};
 

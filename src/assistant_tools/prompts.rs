@@ -21,7 +21,7 @@ pub fn list() -> Vec<Prompt> {
     ]
 }
 
-/// Returns the messages of a prompt; an error message if the prompt is unknown or lacks its argument.
+/// Returns the messages of a prompt, or an error message if the prompt is unknown or lacks its argument.
 pub fn get(name: &str, arguments: &Map<String, Value>) -> Result<GetPromptResult, String> {
     let text = match name {
         TRIAGE => TRIAGE_TEXT.to_owned(),

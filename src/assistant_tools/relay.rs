@@ -1,7 +1,7 @@
 //! MCP relay (proxy): serves the tools of another counterpart server, which `--url` names, over standard input and output.
 //!
-//! The other server decides what the API key may do. The relay sends the options of this process that limit the tools (`CallerLimits`) as
-//! headers. If the other server has a question for the user, the relay passes it on to its client.
+//! The other server decides what the API key may do. This process may have options that limit the tools (`CallerLimits`); the relay sends
+//! them as headers. If the other server has a question for the user, the relay passes the question on to the client.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(35);
 /// The maximum number of times that the other server may respond to a call with a question.
 const MAX_QUESTIONS: usize = 3;
 
-/// The prefix of the properties of `_meta` that the protocol defines.
+/// The prefix of the property names in `_meta` that the protocol reserves for itself.
 const META: &str = "io.modelcontextprotocol/";
 
 /// The relay to one counterpart server.
@@ -130,8 +130,8 @@ impl RemoteTools {
         }
     }
 
-    /// Sends a tool call. If the server has a question and the client uses an older protocol revision, asks the client's user and repeats
-    /// the call with the reply.
+    /// Sends a tool call. If the server has a question and the client uses a protocol revision before 2026-07-28, asks the client's user
+    /// and repeats the call with the reply.
     async fn call(&self, mut request: CallToolRequestParams, context: &RequestContext<RoleServer>) -> Result<CallToolResponse, ErrorData> {
         let (asks, rounds) = asks(context);
         for asked in 0..=MAX_QUESTIONS {

@@ -1,4 +1,4 @@
-//! The results of tools: their form, their size limit, and the cutting of long texts and lists.
+//! The results of MCP tools: their form, their size limit, and the cutting of long texts and lists.
 
 use serde_json::{Value, json};
 
@@ -10,10 +10,10 @@ pub const MAX_BYTES: usize = 32 * 1024;
 /// The number of bytes of a result that are reserved for the note and the cursors of a list.
 const RESERVED: usize = 1024;
 
-/// The steps in which a result that is too large is cut: the longest text in characters, and the longest list in entries.
+/// The limits that are applied in turn until a result is small enough: the characters of a text, and the entries of a list.
 const RESULT_CUT_STEPS: [(usize, usize); 5] = [(2_000, 200), (500, 50), (200, 20), (100, 5), (60, 1)];
 
-/// The note on a result that an earlier, equal call stored.
+/// The note on a result that was stored by an earlier, equal call.
 pub const REPLAYED: &str = "This is the answer of an equal call within the last 24 hours; nothing was done again.";
 
 /// Removes hidden characters from data, and cuts its texts to `chars` characters.
@@ -46,7 +46,7 @@ pub fn page(input: &Input, records: Vec<Value>, next_cursor: Option<String>, byt
     result
 }
 
-/// Returns how many of the records fit into `bytes` bytes; at least one, which [`limited`] cuts if necessary.
+/// Returns how many of the records fit into `bytes` bytes, but at least 1. If a single record is too large, [`limited`] cuts it.
 fn fitting(records: &[Value], bytes: usize) -> usize {
     let mut room = bytes.saturating_sub(RESERVED);
     let fits = records.iter().take_while(|record| {
@@ -58,7 +58,8 @@ fn fitting(records: &[Value], bytes: usize) -> usize {
     fits.count().max(1)
 }
 
-/// Cuts texts and lists of a result's records, in the steps of `RESULT_CUT_STEPS`, until the result fits or the steps end.
+/// Cuts texts and lists of a result's records, more in each step of `RESULT_CUT_STEPS`, until the result is small enough or no step is
+/// left.
 pub fn limited(mut result: Value) -> Value {
     for (chars, entries) in RESULT_CUT_STEPS {
         if size(&result) <= MAX_BYTES {

@@ -1,7 +1,7 @@
-//! JSON Schemas of tools, made from the OpenAPI document of this build's contract revision.
+//! JSON Schemas of MCP tools, made from the OpenAPI document of the API.
 //!
-//! Clients and models read these schemas, and many of them understand only a part of JSON Schema. So the schemas have no references and no
-//! alternatives, and only the descriptions that this module's callers add.
+//! Clients and models read these schemas, and many of them understand only a part of JSON Schema. So the schemas have no references
+//! (`$ref`) and no alternatives (`anyOf`, `oneOf`), and only the descriptions that this module's callers add.
 
 use serde_json::{Map, Value, json};
 
@@ -11,7 +11,7 @@ use crate::http::document::openapi_3_1::modern;
 /// The largest output schema, in bytes.
 pub const MAX_OUTPUT_BYTES: usize = 4096;
 
-/// The largest depth of an output schema. No schema of the contract is deeper, so an output schema is cut only if it is longer than
+/// The largest depth of an output schema. No schema of the API is deeper, so an output schema is cut only if it is longer than
 /// [`MAX_OUTPUT_BYTES`].
 const MAX_OUTPUT_DEPTH: usize = 16;
 
@@ -94,7 +94,7 @@ fn simplified(schema: Value) -> Value {
             Ok([only]) => object.insert("type".to_owned(), only),
             Err(types) => object.insert("type".to_owned(), types.into()),
         };
-        // If the alternatives are an id and an object, the properties of the object are kept.
+        // The properties of an alternative are kept, for example if the value is either an id or an object.
         for choice in choices.iter().filter_map(Value::as_object).filter(|choice| choice.contains_key("properties")) {
             object.extend(choice.iter().filter(|(keyword, _)| *keyword != "type").map(|(keyword, value)| (keyword.clone(), value.clone())));
         }
@@ -110,8 +110,8 @@ fn simplified(schema: Value) -> Value {
     object.into()
 }
 
-/// Returns the output schema of a tool: the structure of `schema`, which is the schema of the tool's result. The structure is cut at the
-/// greatest depth, up to [`MAX_OUTPUT_DEPTH`], at which the output schema has at most [`MAX_OUTPUT_BYTES`].
+/// Returns the output schema of a tool: the structure of `schema`, which is the full schema of the tool's result. If the output schema
+/// would be longer than [`MAX_OUTPUT_BYTES`], its deepest levels are left out.
 pub fn output(schema: Value) -> Value {
     let mut depth = MAX_OUTPUT_DEPTH;
     loop {
@@ -158,8 +158,8 @@ pub fn items(of: &Value) -> Value {
     })
 }
 
-/// Returns the schema of a list whose records are all from one of two operations. It has the properties of both; a property is required if
-/// both require it.
+/// Returns the schema of the result of a tool that calls one of two list operations. The schema of a record has the properties of both
+/// operations' records; a property is required if both operations require it.
 pub fn either(ids: [&str; 2]) -> Value {
     let [one, other] = ids.map(|id| operations::find(id).map(|operation| operation.data["items"].clone()).unwrap_or_default());
     let names = |schema: &Value| schema["required"].as_array().cloned().unwrap_or_default();

@@ -21,7 +21,8 @@ const TEMPLATE: &str = "sendTemplateReply";
 const NEW_EMAIL: &str = "sendEmailNew";
 const TO_PHONE: &str = "sendTemplateToPhone";
 
-/// How many of the newest messages are searched for the sender of the last inbound e-mail: a page size that both revisions permit.
+/// The number of newest messages among which the tool looks for the sender of the last inbound e-mail. Both revisions of the API permit
+/// this page size.
 const RECENT_MESSAGES: u32 = 15;
 
 /// Returns the schema of the result of a tool that sends messages.
@@ -39,8 +40,8 @@ fn sent_or_draft() -> Value {
     })
 }
 
-/// Makes the argument for a list of e-mail addresses; `None` if this build's contract revision lacks the operation, or the operation lacks
-/// the list.
+/// Makes the argument for a list of e-mail addresses; `None` if the API revision (A or B) that this build serves lacks the operation, or
+/// the operation lacks the list.
 fn recipients(name: &'static str, operation: &str, description: &str) -> Option<InputMember> {
     operations::find(operation)?.body["properties"].get(name)?;
     let addresses = json!({ "type": "array", "items": { "type": "string" } });

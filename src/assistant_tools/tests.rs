@@ -42,7 +42,7 @@ fn every_operation_is_reached_by_one_tool_at_least() {
     assert_eq!(reached, all);
 }
 
-/// Asserts that a schema and its properties have no references and alternatives, and that each property has a description with an example.
+/// Asserts that a schema and its properties have no references or alternatives, and that each property has a description with an example.
 /// `name` is the path of the schema.
 fn check(name: &str, schema: &Value) {
     for keyword in ["$ref", "oneOf", "anyOf", "allOf"] {

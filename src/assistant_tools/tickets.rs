@@ -15,7 +15,7 @@ const TICKET: &str = "t-204";
 const USER: &str = "7b2f6c1e-5b1d-4b8e-9a53-0c6de2a4f111";
 const STAMP: &str = "2026-11-02T08:15:30.250Z";
 
-/// The related records that `get_ticket` expands.
+/// The related records that `get_ticket` includes in its result.
 const EXPAND: &str = "account,conversation,assignee,handledBy";
 
 /// The largest number of a contact's conversations whose tickets one call lists.

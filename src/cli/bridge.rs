@@ -1,4 +1,5 @@
-//! `counterpart bridge`: HTTP endpoints that deliver the messages of channel accounts.
+//! `counterpart bridge`: manages bridges. A bridge is an HTTP endpoint of the operator: the server sends it the outbound messages of a
+//! channel account, and the bridge delivers them to the channel.
 
 use clap::{Args, Subcommand};
 use serde_json::Value;

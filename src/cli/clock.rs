@@ -1,4 +1,5 @@
-//! `counterpart clock`: shows the clock of a running server, or advances that of a sandbox.
+//! `counterpart clock`: shows the clock of a running server, or advances the clock of a sandbox. A sandbox is a database for tests, whose
+//! clock can be moved forward.
 
 use std::time::Duration;
 

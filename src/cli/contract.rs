@@ -1,5 +1,6 @@
 //! `counterpart contract diff` compares two OpenAPI documents and reports which changes break clients. `contract replay` sends the same
-//! requests to two servers, and reports the differences between their responses that no change between their documents explains.
+//! requests to two servers, each with its own document. It reports a difference between two responses unless a difference between the
+//! documents explains it.
 
 mod document_source;
 mod replay;

@@ -155,7 +155,7 @@ impl FollowingCopy {
         Ok(())
     }
 
-    /// Reads the first page of a snapshot: it contains the store and the position in the change feed at which the snapshot starts.
+    /// Reads the first page of a snapshot. The page names the store, and the position in the change feed at which the snapshot starts.
     async fn first_page(&self) -> Result<FetchedPage, StepError> {
         self.feed.records(RecordKind::ALL[0], None, 1).await.map_err(|error| match error {
             FetchError::Passing(reason, pause) => StepError::Passing(reason, pause),

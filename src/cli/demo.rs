@@ -1,4 +1,5 @@
-//! `counterpart demo`: serves the API on an embedded database with a small store. Without `--keep`, the database is deleted at the end.
+//! `counterpart demo`: serves the API on an embedded SQLite database with the data of a small shop. Without `--keep`, the database is
+//! deleted at the end.
 
 use std::{
     io::Cursor,
@@ -37,7 +38,7 @@ use crate::{
     telemetry::metrics::Metrics,
 };
 
-/// The name of the demo's key.
+/// The name of the demo's API key.
 const KEY_NAME: &str = "demo";
 
 /// The characters that are percent-encoded in the path of a URL: control characters, `%`, and the characters that would end the path.
@@ -90,7 +91,7 @@ async fn fill(db: &Db, clocks_and_ids: &ClocksAndIds) -> Result<(Secret, Secret)
         import::run(db, clocks_and_ids, &store, spool, Options::default()).await?;
     }
     let (service, editor) = (service(db.clone(), clocks_and_ids.clone()), Editor::command_line(store.clone()));
-    // A key that a user created under the same name is kept if it has an owner or lacks a scope, as most keys do.
+    // Recognizes the API key of an earlier demo. A key that a user created under the same name is kept if it has an owner or lacks a scope.
     let is_former =
         |key: &&ApiKey| key.name == KEY_NAME && key.owner.is_none() && Scope::ALL.iter().all(|scope| key.scopes.contains(*scope));
     for key in service.keys(&store).await?.iter().filter(is_former) {

@@ -1,5 +1,5 @@
-//! Generated demo store: plausible records on the channels that both revisions have, as import lines. Called by `demo`. The same `now`
-//! gives the same lines; every instant is before `now`, except for snoozes and the call-back times in ticket fields.
+//! The records of the demo shop, as lines of an import file (NDJSON). `counterpart demo` imports them. The same `now` gives the same lines.
+//! Every instant is before `now`, except the ends of snoozes and the call-back times in ticket fields.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::domain::{ids::UserId, send_requests::Send, store::CHANNELS, time::Tim
 const CONTACTS: usize = 60;
 const CONVERSATIONS: usize = 80;
 
-/// The number of channels of the demo: it uses the first ones of `CHANNELS`, which both revisions have.
+/// The number of channels in the demo store: the first ones of [`CHANNELS`], which both revisions of the API have.
 const DEMO_CHANNELS: usize = 10;
 
 const MINUTE: i64 = 60_000;
@@ -99,7 +99,7 @@ fn line(kind: &str, mut record: Value) -> Value {
     json!({ "kind": kind, "record": record })
 }
 
-/// Returns the owner of the store.
+/// Returns the user id of the store's owner.
 pub fn owner() -> UserId {
     user_id(1).into()
 }

@@ -1,4 +1,4 @@
-//! `counterpart events`: the recorded events of a store, one payload per line.
+//! `counterpart events`: prints the recorded events of a store, one payload per line.
 
 use clap::Args;
 

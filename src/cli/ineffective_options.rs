@@ -30,8 +30,8 @@ const DEMO: &str = "the demo creates a separate database, which `--keep FILE` st
 const COPY: &str = "the copy is read from a server (`--url`) and written to `--to`";
 const NO_DATABASE: &str = "this command uses no database";
 
-/// Refuses options on the command line that have no effect on the command, and switches of other commands that the environment turns on.
-/// Other variables without effect are ignored, since several commands often share an environment.
+/// Refuses an option on the command line that has no effect on the command. Also refuses a switch (boolean option) of another command that
+/// an environment variable turns on. Other variables without effect are ignored, since several commands often share an environment.
 pub fn refuse(cli: &Command, matches: &ArgMatches) -> Result<(), clap::Error> {
     let fail = |reason: String| Err(cli.clone().error(ErrorKind::ArgumentConflict, reason));
     for (command, unused, reason) in UNUSED.into_iter().filter(|(command, ..)| matches.subcommand_matches(command).is_some()) {

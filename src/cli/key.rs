@@ -148,7 +148,7 @@ fn scope(name: &str) -> Result<Scope, ScopeError> {
     name.trim().parse()
 }
 
-/// Parses a UUID like a request does: in upper or lower case.
+/// Parses a UUID in upper or lower case, as in requests to the API.
 fn user_id(text: &str) -> Result<UserId, String> {
     ScalarParam::parse(text)
 }

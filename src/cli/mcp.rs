@@ -119,5 +119,5 @@ async fn forward_input(input: impl AsyncRead + Unpin, output: &mut (impl AsyncWr
     tokio::io::copy(&mut input, output).await.map(drop)
 }
 
-/// The longest line before the first request, in bytes.
+/// The length limit of each line up to the first request, in bytes.
 const MAX_LINE_BYTES: u64 = 4 * 1024 * 1024;

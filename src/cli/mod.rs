@@ -1,4 +1,4 @@
-//! Command line interface. Most subcommands have a file of their own. Called by `main`; calls mainly `app` and `service`.
+//! The command line interface. Most subcommands have a file of their own. `main` calls this module, which calls mainly `app` and `service`.
 //!
 //! Data goes to standard output, everything else to standard error. Exit codes: 0 if the command succeeded; 1 if it failed; 2 if its
 //! arguments are invalid. `contract` has exit codes of its own.

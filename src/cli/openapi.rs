@@ -1,4 +1,4 @@
-//! `counterpart openapi`: prints the OpenAPI documents of this build's revision.
+//! `counterpart openapi`: prints the OpenAPI documents of the API revision (A or B) that this build serves.
 
 use std::path::PathBuf;
 

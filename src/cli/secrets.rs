@@ -1,4 +1,4 @@
-//! `counterpart secrets`: the keys that encrypt stored secrets, and their rotation.
+//! `counterpart secrets`: lists and rotates the keys that encrypt the stored secrets.
 
 use clap::Subcommand;
 use serde_json::json;

@@ -97,8 +97,8 @@ impl Serve {
         let metrics = Metrics::default();
         let ServedDatabase { mut db, clocks_and_ids, lock } = open_served(config, &metrics, self.sandbox).await?;
         if db.is_one_writer() {
-            // Checks that a SQLite file accepts writes, since a file that is not writable does not become writable by itself. PostgreSQL is
-            // not checked: during a failover it refuses writes only for a while.
+            // Refuses to start on a SQLite file that is not writable, since it would not become writable by itself. PostgreSQL is not
+            // checked: during a failover it refuses writes only for a while.
             db.prove_usable(clocks_and_ids.now()).await.map_err(|error| Failed(format!("the database cannot be used: {error}")))?;
         }
         report_secrets(&db).await?;

@@ -1,4 +1,4 @@
-//! `counterpart settings`: links and tokens for the settings of a store.
+//! `counterpart settings`: issues and revokes the links and tokens that give access to the settings of a store.
 
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -65,7 +65,7 @@ pub struct LinkOutput {
     json: bool,
 }
 
-/// Parses a UUID like a request does: in upper or lower case.
+/// Parses a UUID in upper or lower case, as in requests to the API.
 fn user_id(text: &str) -> Result<UserId, String> {
     ScalarParam::parse(text)
 }

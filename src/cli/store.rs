@@ -1,4 +1,4 @@
-//! `counterpart store`: management of stores.
+//! `counterpart store`: creates, changes and lists stores. A store is a shop with its own records and users.
 
 use clap::{ArgGroup, Args, Subcommand};
 

@@ -1,9 +1,9 @@
-//! Bridge connector: posts each outbound message, signed, to the HTTP endpoint of its account. The endpoint passes the message on to
-//! the channel and returns the channel's id of the message.
+//! Bridge connector. A bridge is an operator's HTTP endpoint for a channel account. The connector posts each outbound message of the
+//! account, signed, to the bridge. The bridge passes the message on to the channel and returns the channel's id of the message.
 //!
-//! Called by `outbound`. Guarantees: `webhook-id` is the message's id on every attempt (idempotency key), and a message
-//! counts as accepted only if the response contains the channel's id. `docs/bridges.md` documents the request and the possible
-//! responses for bridge authors.
+//! Called by `outbound`. The header `webhook-id` is the message's id on every attempt, so that the bridge recognizes a repeated attempt. A
+//! message counts as accepted only if the response contains the channel's id. `docs/bridges.md` documents the request and the possible
+//! responses for authors of bridges.
 
 use std::{sync::Arc, time::Duration};
 
@@ -33,8 +33,8 @@ const MAX_ERROR_CHARS: usize = 200;
 #[derive(Clone)]
 pub struct BridgeConnectors {
     http_client: SigningHttpClient,
-    /// The clock for the timestamps of signatures. It shows real time even in a sandbox, since bridges compare the timestamps with their
-    /// own clocks.
+    /// The clock for the timestamps of signatures. It shows real time even in a sandbox (a test database whose clock can be advanced),
+    /// since bridges compare the timestamps with their own clocks.
     clock: Arc<dyn Clock>,
     targets: Targets,
 }

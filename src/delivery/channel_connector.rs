@@ -63,7 +63,8 @@ pub trait Connector: Send + Sync + 'static {
     fn send<'a>(&'a self, outbox_entry: &'a OutboxEntry, attempt: i64) -> Sending<'a>;
 }
 
-/// The fallback connector, which sends the messages of accounts without a bridge. `every` is `None` if there is no fallback.
+/// The fallback connector: sends the messages of accounts that have no bridge (HTTP endpoint of the operator). `every` is `None` if there
+/// is no fallback.
 #[derive(Clone, Default)]
 pub struct Connectors {
     every: Option<Arc<dyn Connector>>,

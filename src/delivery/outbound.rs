@@ -43,7 +43,8 @@ pub struct Messages {
 pub type Outbound = Worker<Messages>;
 
 impl Messages {
-    /// Makes the queue. `connectors` send the messages of accounts without a bridge.
+    /// Makes the queue. The messages of an account go to its bridge (HTTP endpoint of the operator); `connectors` send those of accounts
+    /// without a bridge.
     pub fn new(service: Service, connectors: Connectors, targets: Targets) -> std::result::Result<Self, ClientBuildError> {
         Self::within(TIMEOUT, service, connectors, targets)
     }

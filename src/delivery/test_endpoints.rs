@@ -1,4 +1,4 @@
-//! Test fixtures for delivery: scripted local HTTP endpoints, and a service whose messages and events are delivered.
+//! Test fixtures for delivery: scripted local HTTP endpoints, and the function that makes a service for tests.
 
 use std::{
     collections::HashMap,

@@ -57,7 +57,8 @@ impl WebhookQueue {
 
     /// Makes the queue over an HTTP client. `http_client` must have been built for these targets.
     fn over(http_client: SigningHttpClient, service: Service, targets: Targets) -> Self {
-        // While the clock of a sandbox is advanced, it stops at many instants. A pause at each of these instants would add up.
+        // A sandbox is a test database whose clock can be advanced. The advance stops at many instants, and pauses at all of them would add
+        // up.
         let gather = if service.clocks_and_ids().sandbox.is_some() { Duration::ZERO } else { EVENT_POLL_INTERVAL };
         Self { service, http_client, targets, looked: Arc::default(), gather, on_outcome: uncounted() }
     }
@@ -83,7 +84,7 @@ impl WebhookQueue {
             Ok(secrets) => secrets,
             Err(reason) => return refused(reason),
         };
-        // Receivers compare the timestamp of the signature with real time, so the timestamp is real time even in a sandbox.
+        // Real time even in a sandbox, since receivers compare the timestamp of the signature with their own clocks.
         let signed_at = self.service.clocks_and_ids().real.now();
         match self.http_client.post(url, &webhook_delivery.event_id, signed_at, secrets, webhook_delivery.body.clone()).await {
             // Only the status counts, even if the body is incomplete.

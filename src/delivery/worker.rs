@@ -1,5 +1,5 @@
-//! Queue worker, shared by the message queue and the event queue: claims due items under a lease (for a limited time), attempts to deliver
-//! them concurrently, and records the outcome of each attempt.
+//! Queue worker, shared by the message queue and the event queue: claims due items for a limited time (lease), attempts to deliver them
+//! concurrently, and records the outcome of each attempt.
 //!
 //! Each item has a destination ([`Queue::Place`]), which is an account or a webhook endpoint. Each destination has at most
 //! [`MAX_ATTEMPTS_PER_DESTINATION`] attempts at a time (bulkhead), so a destination that hangs delays only its own items. When a process
@@ -50,7 +50,7 @@ pub trait Queue: Clone + Send + Sync + 'static {
     /// Resolves when this process has queued an item.
     fn filled(&self) -> impl Future<Output = ()> + Send;
 
-    /// Returns when the next item is due; `None` if no item is queued. The event queue first queues the newly recorded events.
+    /// Returns the time at which the next item is due; `None` if no item is queued. The event queue first queues the newly recorded events.
     fn next_at(&self) -> impl Future<Output = Result<Option<Timestamp>>> + Send;
 
     fn now(&self) -> Timestamp;
@@ -73,10 +73,10 @@ pub struct Worker<Q: Queue> {
     pub(super) attempts: JoinSet<()>,
     places: HashMap<Id, Q::Place>,
     busy: HashMap<Q::Place, usize>,
-    /// Present in a sandbox: the channel of drain orders. A drain order makes the worker make all due attempts while
-    /// the clock is stopped.
+    /// The channel of drain orders, in a sandbox (a test database whose clock can be advanced). A drain order tells the worker to make all
+    /// due attempts while the clock is stopped.
     orders: Option<DrainOrders>,
-    /// Present while the worker follows orders: the number of attempts per store that ended since the last order.
+    /// The number of attempts per store that ended since the last drain order; `None` while the worker follows no orders.
     ended_attempts: Option<Attempts>,
 }
 
@@ -86,7 +86,7 @@ impl<Q: Queue> Worker<Q> {
         Self { queue, attempts, places: HashMap::new(), busy: HashMap::new(), orders: None, ended_attempts }
     }
 
-    /// Sets the channel of drain orders, which exists only in a sandbox.
+    /// Sets the channel of drain orders; only a sandbox has one.
     #[must_use]
     pub fn ordered_by(self, orders: Option<DrainOrders>) -> Self {
         Self { orders, ..self }

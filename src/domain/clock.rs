@@ -1,4 +1,5 @@
-//! Clocks and id generator, injected so that tests control them. A sandbox has a clock that can be put forward.
+//! Clocks and the id generator. They are parameters of the code that uses them, so that tests control them. A sandbox is a test database
+//! whose clock can be put forward.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -103,10 +104,10 @@ impl Clock for SandboxClock {
     }
 }
 
-/// Shared handles to the clocks and the id generator, passed on by the composition root.
+/// Shared handles to the clocks and the id generator. The start-up code passes them to the other modules.
 #[derive(Clone)]
 pub struct ClocksAndIds {
-    /// The clock for everything except the purposes that the documentation of the field `real` lists.
+    /// The clock for all purposes except those that the comment on the field `real` lists.
     pub clock: Arc<dyn Clock>,
     pub ids: Arc<dyn Ids>,
     /// The clock that shows real time, as people and other machines know it. It is used for the expiry of links, sessions and tokens of the

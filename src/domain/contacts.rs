@@ -1,4 +1,4 @@
-//! The contact record, the filters of the contact list, and the checks of phone numbers and e-mail addresses (contract, section 2.6).
+//! The contact record, the filters of the contact list, and the checks of phone numbers and e-mail addresses (API contract, section 2.6).
 
 use std::borrow::Cow;
 
@@ -39,7 +39,7 @@ pub struct ContactFilter {
 }
 
 impl Contact {
-    /// Returns the texts that a search covers, each with its property name in the contract.
+    /// Returns the texts that a search covers, each with the name of its property in the API.
     pub fn searched(&self) -> Vec<(&'static str, Cow<'_, str>)> {
         let mut texts = vec![("fullName", joined_name(&self.full_name).into())];
         texts.extend(self.email.iter().map(|text| ("email", text.as_str().into())));
@@ -51,7 +51,7 @@ impl Contact {
     }
 }
 
-/// The maximum number of digits of a phone number (our decisions, section 6.8). E.164 itself permits 15 digits.
+/// The maximum number of digits of a phone number. E.164 itself permits 15 digits.
 const PHONE_DIGITS: usize = 14;
 
 /// Whether a text is a phone number in E.164: `+`, the code of a country or a worldwide service, and more digits. National

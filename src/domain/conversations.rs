@@ -1,5 +1,5 @@
-//! The conversation record with its counters and newest message, and the parts of it that are shown with other records: [`Thread`] with
-//! messages and comments, [`Destination`] with drafts and undelivered messages (contract, section 2.5).
+//! The conversation record with its counters and newest message (API contract, section 2.5), and two extracts from a conversation:
+//! [`Thread`] is shown with messages and comments, [`Destination`] with drafts and undelivered messages.
 
 use super::{
     ids::{AccountId, ContactId, ConversationId, LabelId},
@@ -46,7 +46,7 @@ pub struct Destination {
     pub contact_name: String,
 }
 
-/// Length of a snippet, in characters (our decisions, section 5.16).
+/// The length of a snippet, in characters.
 pub const SNIPPET_CHARS: usize = 100;
 
 /// A conversation, with its account if the account was requested and exists.

@@ -30,10 +30,10 @@ impl DeliveryOutcome {
     }
 }
 
-/// The items that wait in an outbox are counted up to this number only.
+/// The items that wait in a delivery queue are counted up to this number only.
 pub const COUNT_LIMIT: u64 = 10_000;
 
-/// The number and the age of the items that wait in an outbox.
+/// The number and the age of the items that wait in a delivery queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Backlog {
     /// The number of waiting items, at most [`COUNT_LIMIT`].

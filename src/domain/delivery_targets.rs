@@ -74,7 +74,7 @@ pub enum Targets {
     PublicAndLoopback,
     /// All addresses: for development and tests.
     Any,
-    /// Public addresses, and one that a test treats as public.
+    /// Public addresses, and one address that a test treats as public.
     #[cfg(test)]
     PublicAnd(IpAddr),
 }

@@ -1,5 +1,5 @@
-//! Ticket field filters, type-checked against the field's definition: which operators fit which kinds of fields, and
-//! their operands (our decisions, section 5.6).
+//! Filters on the values of ticket fields. A filter is checked against the field's definition: whether its operator fits the kind of field,
+//! and whether its operands fit the operator.
 
 use serde_json::Value;
 

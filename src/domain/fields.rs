@@ -1,5 +1,5 @@
-//! Definitions of ticket fields and contact fields (custom fields), and the validation of field values (contract, sections 2.4 and 2.7; our
-//! decisions, sections 2, 5.6 and 6.3).
+//! Definitions of ticket fields and contact fields (custom fields), and the validation of field values (API contract, sections 2.4 and
+//! 2.7).
 
 use std::{borrow::Cow, collections::HashSet};
 
@@ -57,7 +57,7 @@ impl Field {
     }
 }
 
-/// The operators of the conditions under which a ticket field is shown (contract, section 2.4; our decisions, section 2).
+/// The operators of the conditions under which a ticket field is shown (API contract, section 2.4).
 pub const SHOW_OPERATORS: [&str; 10] = [
     "equals",
     "not_equals",
@@ -74,13 +74,13 @@ pub const SHOW_OPERATORS: [&str; 10] = [
 /// The limit of values of a multi-valued ticket field whose definition has no limit.
 pub const MAX_VALUES: i64 = 100;
 
-/// The limit of values of a multi-valued contact field whose definition sets no smaller limit (contract, section 8).
+/// The limit of values of a multi-valued contact field whose definition sets no smaller limit (API contract, section 8).
 pub const MAX_CONTACT_VALUES: i64 = 10;
 
 /// Validation of a field value before it is written. If the result is `None`, the field is left without a value.
 impl Field {
     /// Checks a value against the field's type, options and pattern, and returns the value in its stored form. Returns `None` for `null`
-    /// and for an empty array, which unset the field (our decisions, section 6.3).
+    /// and for an empty array, which unset the field.
     pub fn validate(&self, value: Value) -> Result<Option<Value>, ValueError> {
         self.validate_up_to(MAX_VALUES, value)
     }
@@ -255,8 +255,7 @@ impl FieldKind {
         Self { scalar, multi: display_type == "multi_select" || max_items.is_some_and(|max| max > 1) }
     }
 
-    /// Returns the value type of a system key: a key of a ticket's `ticketFields` that needs no field definition (our decisions, section
-    /// 2). `None` for other keys.
+    /// Returns the value type of a system key: a key of a ticket's `ticketFields` that needs no field definition. `None` for other keys.
     pub fn of_system_key(key: &str) -> Option<Self> {
         SYSTEM_KEYS.iter().find(|(known, _)| *known == key).map(|(_, scalar)| Self::single(*scalar))
     }
@@ -339,7 +338,7 @@ fn date_millis(text: &str) -> Option<f64> {
     Some(date.and_time(chrono::NaiveTime::MIN).and_utc().timestamp_millis() as f64)
 }
 
-/// Returns the depth of a tree of select options. Contact fields may have four levels (contract, section 8).
+/// Returns the depth of a tree of select options. Contact fields may have four levels (API contract, section 8).
 pub fn options_depth(options: &Value) -> usize {
     let Some(options) = options.as_array() else { return 0 };
     options.iter().map(|option| 1 + option.get("children").map_or(0, options_depth)).max().unwrap_or(0)

@@ -1,5 +1,5 @@
-//! Ticket filters of POST /tickets/list (contract, section 4.2; our decisions, section 5): well-formed, but not yet checked against the
-//! store's field definitions.
+//! Ticket filters of POST /tickets/list (API contract, section 4.2). These types guarantee that a filter is well-formed. Whether its field
+//! ids and values match the field definitions of the tenant (store) is checked later.
 
 use serde_json::Value;
 
@@ -8,8 +8,8 @@ use super::{
     time::Timestamp,
 };
 
-/// A ticket filter. An absent or empty property does not filter, with two exceptions: [`Self::shown`] says which tickets match empty
-/// `statuses`, and `is_spam` selects either only spam or only other tickets.
+/// A ticket filter. An absent or empty property selects all tickets, with two exceptions. [`Self::shown`] decides which tickets empty
+/// `statuses` select. `is_spam` selects only spam if it is true, and only other tickets if it is false.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TicketFilter {
     pub statuses: Vec<Status>,
@@ -47,13 +47,13 @@ pub enum ShownTickets {
 }
 
 impl TicketFilter {
-    /// Whether the filter tests nothing but status and spam.
+    /// Whether the filter uses no property except `statuses` and `is_spam`.
     pub fn is_plain(&self) -> bool {
         *self == Self { statuses: self.statuses.clone(), is_spam: self.is_spam, ..Self::default() }
     }
 
-    /// Returns which tickets match the status filter (our decisions, sections 5.1 and 5.2). `history`: whether, in this API revision, a
-    /// request with only a conversation id lists all tickets of the conversation.
+    /// Returns which tickets match the status filter. `history` is a setting of the API revision (`Rules::conversation_history`): whether a
+    /// filter with only a conversation id selects tickets of every status.
     pub fn shown(&self, history: bool) -> ShownTickets {
         let (open, closed) = (self.statuses.contains(&Status::Open), self.statuses.contains(&Status::Closed));
         match (open, closed) {
@@ -84,7 +84,7 @@ pub enum LabelOperator {
     DoesNotContainAny,
 }
 
-/// A filter on the value of one field.
+/// A filter on the value of one ticket field.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FieldFilter {
     pub field_id: FieldId,
@@ -131,7 +131,7 @@ impl FieldOperator {
     ];
 }
 
-/// A filter on `openedAt`.
+/// A filter on the time when a ticket was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenedAt {
     /// The ticket was opened at or after the first timestamp, and at or before the second. The instants of the request are rounded to

@@ -1,4 +1,5 @@
-//! Test fixtures for all modules: a fake clock, a random number generator with a seed, and the settings (`Rules`) of a test revision.
+//! Test fixtures for all modules: a fake clock, a random number generator with a seed, and the settings (`Rules`) of an API revision that
+//! exists only in tests.
 
 use std::sync::{
     Arc,

@@ -1,5 +1,5 @@
-//! Validation rules that were introduced after records had been stored, so that stored records may break them. An import applies the rules
-//! to new records. An export flags a record that breaks a rule (`asStored`), and an import accepts a flagged record unchanged.
+//! Validation rules that were introduced after records had been stored. Stored records may break these rules. An export flags such a record
+//! with `asStored`. An import accepts a flagged record unchanged, and applies the rules to all other records.
 
 use serde_json::{Value, value::RawValue};
 
@@ -43,8 +43,8 @@ impl Contact {
 }
 
 impl Account {
-    /// Returns the first violation of this rule: each property of `metadata` that the contract lists must have the type that the contract
-    /// states.
+    /// Returns the first violation of this rule: each property of `metadata` that the API contract lists must have the type that the
+    /// contract states.
     pub fn breach(&self) -> Option<RuleViolation> {
         let metadata: Entries = serde_json::from_str(self.metadata.as_ref()?.get()).ok()?;
         let wrong = |name: &str, fits: fn(&Value) -> bool| metadata.get(name).is_some_and(|value| !fits(value));
@@ -57,14 +57,15 @@ impl Account {
 }
 
 impl Conversation {
-    /// Normalises the conversation's reference to its canonical form on the channel. An error if the reference is not valid on the channel.
+    /// Converts `reference_id`, the channel's id of the thread, to its canonical form. Returns an error if the id is not valid on the
+    /// channel.
     pub fn normalise_reference_id(&mut self) -> Result<(), RuleViolation> {
         let breach = || RuleViolation { place: "referenceId".to_owned(), reason: NO_PHONE.to_owned() };
         self.reference_id = thread_name(self.channel.as_str(), &self.reference_id).ok_or_else(breach)?;
         Ok(())
     }
 
-    /// Puts the subject on one line. A blank subject is removed.
+    /// Puts the e-mail subject on one line, and removes a blank subject.
     pub fn unfold(&mut self) {
         self.email_subject = self.email_subject.take().and_then(|subject| unfolded(&subject));
     }
@@ -79,14 +80,15 @@ impl Conversation {
 }
 
 impl Message {
-    /// Puts the subject of an inbound e-mail on one line. A blank subject is removed. (An outbound reply may have an empty subject.)
+    /// Puts the subject of an inbound e-mail on one line, and removes a blank subject. An outbound e-mail stays unchanged, since its
+    /// subject may be empty.
     pub fn unfold(&mut self) {
         if let Some(payload) = self.unfolded_payload() {
             self.payload = Some(payload);
         }
     }
 
-    /// Returns the payload of an inbound message with its subject on one line; `None` if that changes nothing.
+    /// Returns the payload of an inbound message with its subject on one line; `None` if the payload needs no change.
     fn unfolded_payload(&self) -> Option<Box<RawValue>> {
         let raw = self.payload.as_ref().filter(|_| self.direction == Direction::Inbound)?;
         let mut payload: Entries = serde_json::from_str(raw.get()).ok()?;
@@ -103,8 +105,8 @@ impl Message {
 }
 
 impl Record {
-    /// Whether an import would refuse or change this record, because the record breaks a rule that was introduced after records had been
-    /// stored. An export flags such a record with `asStored`.
+    /// Whether this record breaks a rule of this module. Without the flag `asStored` an import would refuse or change such a record, so an
+    /// export sets the flag.
     pub fn breaks_a_later_rule(&self) -> bool {
         match self {
             Self::Account(record) => record.breach().is_some(),

@@ -1,4 +1,4 @@
-//! Grants (permissions) of tokens: what a program may do with the settings API (our decisions, section 7).
+//! Grants: the permissions of a bearer token for the settings API, the API that manages a store (tenant).
 
 use std::{fmt, str::FromStr};
 
@@ -87,7 +87,7 @@ impl GrantSet {
         Grant::ALL.into_iter().filter(|grant| self.0 & grant.bit() != 0).map(Grant::name).collect()
     }
 
-    /// Parses the [`fmt::Display`] form. Grants unknown to this build are ignored.
+    /// Parses the [`fmt::Display`] form. Unknown names are ignored.
     pub fn from_stored(text: &str) -> Self {
         text.split(',').filter_map(|name| name.parse().ok()).collect()
     }
@@ -144,7 +144,7 @@ mod tests {
                 "{error}"
             );
         }
-        // A newer build may have stored a grant that this build does not know.
+        // A newer version of the server may have stored a grant that this version does not know.
         let stored = GrantSet::from_stored("audit,later");
         assert_eq!(stored.names(), ["audit"]);
         assert!(GrantSet::from_stored("later").names().is_empty() && !GrantSet::from_stored("").permits(Grant::Events));

@@ -1,5 +1,5 @@
-//! Typed identifiers: opaque strings of 1 to 64 characters. New ids are UUIDv7 (our decisions, section 2); imported records
-//! keep theirs. Each record type has an id type of its own, so that ids of different record types cannot be confused.
+//! Typed identifiers: opaque strings of 1 to 64 characters. A new record gets a UUIDv7 as its id; an imported record keeps its id. Each
+//! record type has an id type of its own, so that ids of different record types cannot be confused.
 
 use std::fmt;
 
@@ -84,5 +84,5 @@ ids! {
 /// The number of characters in a UUID.
 pub const UUID_CHARS: usize = 36;
 
-/// The limit of characters in an id.
+/// The maximum number of characters in an id.
 pub const MAX_ID_CHARS: usize = 64;

@@ -1,5 +1,5 @@
-//! Inbound messages: the normalisation of their properties, and the name, e-mail address and phone number of their sender (our decisions,
-//! section 7).
+//! Inbound messages (messages from a contact): normalises their properties, and finds the name, e-mail address and phone number of their
+//! sender.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -14,7 +14,7 @@ use super::{
     time::Timestamp,
 };
 
-/// The limit of characters in the id that a channel gives to a thread or a message: the id must fit into a database index.
+/// The maximum number of characters in a channel's id of a thread or a message. A longer id would not fit into a database index.
 pub const MAX_NAME_CHARS: usize = 512;
 
 /// The error text for a `referenceId` (a channel's id of a thread) that is not valid on WhatsApp.
@@ -32,7 +32,7 @@ pub struct Inbound {
     pub account_id: AccountId,
     /// The id that the channel gives to the thread.
     pub reference_id: String,
-    /// The id that the channel gives to the message. Repeated deliveries are detected by it.
+    /// The id that the channel gives to the message. A repeated delivery of the message has the same id.
     pub external_id: String,
     pub sender_id: String,
     pub sender_name: Option<String>,
@@ -42,7 +42,7 @@ pub struct Inbound {
     pub sent_at: Option<Timestamp>,
     pub email_subject: Option<String>,
     pub contact: Option<InboundContact>,
-    /// The names of the optional properties whose values, as they were sent, are not strings.
+    /// The names of the optional properties that were sent with a value that is not a string.
     pub not_texts: Vec<&'static str>,
 }
 
@@ -86,14 +86,14 @@ pub struct Received {
     pub ignored: Vec<Ignored>,
 }
 
-/// An optional property of an inbound message that cannot be kept: the message is accepted without it.
+/// An optional property with an invalid value: the message was accepted without this property.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ignored {
     pub member: &'static str,
     pub reason: String,
 }
 
-/// The e-mail channels: their threads have a subject, and the references of threads may be e-mail addresses.
+/// The e-mail channels. Their threads have a subject, and the `reference_id` of a thread may be an e-mail address.
 const MAIL: [&str; 2] = ["gmail", "outlook"];
 
 pub fn is_mail(channel: &str) -> bool {
@@ -110,8 +110,8 @@ pub struct Person {
 }
 
 impl Inbound {
-    /// Normalises the sender's details and the subject. Removes those that cannot be used, and returns their names with the reasons. The
-    /// message itself stays valid: if it were refused, it would be lost, since channels do not send a refused message again.
+    /// Normalises the sender's details and the subject. Removes each invalid value, and returns its name with the reason. The message
+    /// itself is never refused because of these properties: channels do not send a refused message again, so it would be lost.
     pub fn normalise_details(&mut self, channel: &str) -> Vec<Ignored> {
         let not_text = |member| Ignored { member, reason: "must be a string".to_owned() };
         let mut ignored: Vec<Ignored> = std::mem::take(&mut self.not_texts).into_iter().map(not_text).collect();
@@ -146,8 +146,8 @@ impl Inbound {
         ignored
     }
 
-    /// Returns the sender of the message. A phone number or e-mail address that `contact` lacks is taken from the thread's reference: on
-    /// WhatsApp the reference is the phone number, and in e-mail it may be the address.
+    /// Returns the sender of the message. If `contact` lacks the phone number or the e-mail address, it is taken from `reference_id`: on
+    /// WhatsApp `reference_id` is the sender's phone number, and on an e-mail channel it may be the sender's address.
     pub fn person(&self, channel: &str) -> Person {
         let contact = self.contact.as_ref();
         let reference = || thread_name(channel, &self.reference_id);

@@ -1,4 +1,4 @@
-//! API keys: their record, their secret with its hash, and their expiry (contract, sections 3.2 and 5; our decisions, section 7).
+//! API keys of a store (tenant): their record, their secret with its hash, and their expiry (API contract, sections 3.2 and 5).
 
 use std::fmt;
 
@@ -18,7 +18,7 @@ pub struct Caller {
     pub key_id: KeyId,
     pub key_name: String,
     pub scopes: ScopeSet,
-    /// The user for whom the key acts. Absent: the key acts for the store's oldest owner.
+    /// The user for whom the key acts. Absent: the key acts for the owner with the oldest seat (membership) in the store.
     pub owner: Option<UserId>,
 }
 
@@ -54,8 +54,8 @@ impl ApiKey {
     }
 }
 
-/// A bearer secret in plain text, of an API key or of a credential for the settings API. It is shown once and never stored. Its `Debug`
-/// form hides it.
+/// The plain text of a bearer secret, of an API key or of a credential for the settings API. The text is shown once and never stored. The
+/// `Debug` form hides the text.
 pub struct Secret(String);
 
 /// The prefix of every secret of an API key.
@@ -134,7 +134,8 @@ pub fn expiry(from: Timestamp) -> Timestamp {
         .map_or(from, |at| Timestamp::from_millis(at.timestamp_millis()))
 }
 
-/// How long the former secret of an API key stays valid after a rotation, in milliseconds, unless it expires earlier.
+/// How long the former secret of an API key stays valid after a rotation, in milliseconds. A secret that expires earlier anyway keeps its
+/// expiry.
 pub const OVERLAP_MILLIS: i64 = 2 * 60 * 60 * 1000;
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
-//! Length limit of texts for which the contract states no limit, in bytes of UTF-8.
+//! Length limit, in bytes of UTF-8, of texts for which the API contract states no limit.
 
 use serde_json::Value;
 
-/// The maximum length of a text, in a request or a record, if the contract states no limit for the text. It does not apply to the bodies of
-/// e-mails and the texts of inbound messages: only the size of the request body limits them.
+/// The maximum length of a text in a request or a record, if the contract states no limit for the text. The bodies of e-mails and the texts
+/// of inbound messages are exempt: only the size of the request body limits them.
 pub const MAX_TEXT_BYTES: usize = 64 * 1024;
 
 /// Returns the reason for a refusal if a text of this length is too long.

@@ -1,4 +1,4 @@
-//! Customer-facing messages and internal comments: contract, sections 2.8 and 2.9.
+//! Customer-facing messages and internal comments (API contract, sections 2.8 and 2.9).
 
 use super::{
     ids::{AccountId, CommentId, ConversationId, MessageId, UserId},
@@ -27,7 +27,8 @@ pub struct Message {
     pub is_sent_from_app: Option<bool>,
     /// The sender as the channel describes it: the text of a JSON object.
     pub sender: Option<String>,
-    /// The channel payload of the message: the text of a JSON object.
+    /// The structured content of the message (property `payload` of the API), such as an e-mail with its recipients: the text of a JSON
+    /// object.
     pub payload: Option<String>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
@@ -36,15 +37,14 @@ pub struct Message {
 /// How far the clock of a channel may be ahead of this server's clock, in milliseconds.
 const MAX_AHEAD_MILLIS: i64 = 5 * 60 * 1000;
 
-/// Returns the sort key of an inbound message: the time when it was sent. If that is further in the future than clocks may differ, the time
-/// of receipt is used instead; otherwise the message could stay first in lists for years.
+/// Returns the sort key of an inbound message: the time when it was sent. If this time is more than `MAX_AHEAD_MILLIS` after the time of
+/// receipt, the time of receipt is used instead. Otherwise a channel with a wrong clock could put a message first in lists for years.
 pub fn received_order(sent_at: Timestamp, received_at: Timestamp) -> Timestamp {
     if sent_at > received_at.plus_millis(MAX_AHEAD_MILLIS) { received_at } else { sent_at }
 }
 
 impl Message {
-    /// Returns the channel payload as JSON text: the stored payload, or else a payload built from text and images (our decisions, section
-    /// 7).
+    /// Returns the value of the API property `payload` as JSON text: the stored payload, or else a payload built from text and images.
     pub fn shown_payload(&self) -> Option<String> {
         if self.payload.is_some() {
             return self.payload.clone();
@@ -68,7 +68,7 @@ impl Message {
 /// The values that the property `type` of a message can have.
 pub const MESSAGE_TYPES: [&str; 5] = ["auto_response", "human_agent", "one_time_noti", "seller_only_messages", "deferred"];
 
-/// The `expand` options of a message.
+/// The related records that a request adds to a message with the query parameter `expand`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MessageExpand {
     pub sent_by: bool,
@@ -76,7 +76,7 @@ pub struct MessageExpand {
     pub account: bool,
 }
 
-/// A message with its expanded records, as far as they were requested and exist.
+/// A message with the related records that were requested and exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MessageView {
     pub message: Message,
@@ -98,7 +98,7 @@ pub struct Comment {
     pub updated_at: Timestamp,
 }
 
-/// The `expand` options of an internal comment.
+/// The related records that a request adds to an internal comment with the query parameter `expand`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CommentExpand {
     pub created_by: bool,
@@ -106,7 +106,7 @@ pub struct CommentExpand {
     pub account: bool,
 }
 
-/// An internal comment with its expanded records, as far as they were requested and exist.
+/// An internal comment with the related records that were requested and exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommentView {
     pub comment: Comment,

@@ -1,8 +1,8 @@
 //! Domain model of a support inbox: its record types and their rules. Its code uses no HTTP, no database and no environment variables, and
 //! only `clock` reads the system clock.
 //!
-//! Comments cite sections of the API contract, and, where the contract is silent, sections of our decisions. `features.md` lists the
-//! results of these decisions.
+//! Comments cite sections of the API contract, the specification that integrators have. "Our decisions" in a comment are decisions on
+//! points that the contract leaves open; `features.md` lists them under this title.
 
 pub mod bridges;
 pub mod clock;

@@ -1,12 +1,12 @@
-//! Decimal amounts of money, parsed from their text: a binary floating-point number would already be rounded (our decisions,
-//! section 6.4).
+//! Decimal amounts of money. They are parsed from the text of the JSON number, since a binary floating-point number would already be
+//! rounded.
 
 use serde_json::Value;
 
 use super::tickets::is_revenue;
 
-/// Returns the stored form of an amount, whose text is a JSON number. A whole amount is stored without a decimal point. `None` if the
-/// amount is negative or has too many digits.
+/// Returns the form in which an amount is stored. `text` is a JSON number. A whole amount is stored without a decimal point. Returns `None`
+/// if the amount is negative or has too many digits.
 pub fn amount(text: &str) -> Option<Value> {
     let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
     let negative = mantissa.starts_with('-');
@@ -17,7 +17,7 @@ pub fn amount(text: &str) -> Option<Value> {
         return Some(Value::from(0));
     }
     let dropped = digits.len() - digits.trim_end_matches('0').len();
-    // The exponent of the last significant digit; the checks below keep the numbers of the further arithmetic small.
+    // The power of ten of the last significant digit. The next check limits it, so that the text with this number of zeros stays short.
     let exponent =
         exponent.parse::<i64>().ok()?.checked_sub(i64::try_from(decimals.len()).ok()?)?.checked_add(i64::try_from(dropped).ok()?)?;
     if negative || significant.len() > 15 || !(-4..15).contains(&exponent) {

@@ -1,8 +1,8 @@
-//! NDJSON record types of import and export: one record per line (our decisions, section 9).
+//! NDJSON record types of import and export: one record per line.
 //!
-//! Property names and their order are those of the contract, as far as it has these properties. An import can read what an export writes.
-//! If the import is into an empty store, an export of that store is byte-identical to the first export. These types define only the shape;
-//! property values are validated by the import.
+//! The properties have the names and the order of the API contract, where the contract has them. An import reads what an export writes. If
+//! an export is imported into an empty store (tenant), the next export of this store is byte-identical. These types define only the shape
+//! of the records; the import validates the values of the properties.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de};
@@ -43,7 +43,7 @@ pub enum RecordKind {
 }
 
 impl RecordKind {
-    /// Every kind, in export order: a kind comes after the kinds that its records refer to.
+    /// Every kind, in the order of an export: a kind comes after the kinds to which its records refer.
     pub const ALL: [Self; 13] = [
         Self::Role,
         Self::User,
@@ -270,7 +270,7 @@ records! {
         email_subject: Option<String>,
         created_at: Timestamp,
         updated_at: Timestamp,
-        // The next three properties are accepted so that records in the form of the contract can be imported.
+        // An import accepts the next three properties, so that conversations in the form in which the API returns them can be imported.
         /// An import ignores this property and counts the messages instead.
         #[serde(default, skip_serializing)]
         #[schemars(with = "Option<Value>")]
@@ -383,7 +383,7 @@ pub enum Direction {
     Outbound,
 }
 
-/// A ticket with validated field values and their comparable forms for the filters.
+/// A ticket with validated field values, and the forms in which ticket filters compare these values.
 #[derive(Clone, Debug)]
 pub struct ImportedTicket {
     pub ticket: Ticket,

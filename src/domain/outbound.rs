@@ -1,5 +1,6 @@
-//! Outbound messages: outbox entries, content, reply windows and retry schedule (contract, section 4.3; our decisions, sections 6.10 to
-//! 6.12).
+//! Outbound messages (API contract, section 4.3): their content, their entries in the outbox (the queue of messages to deliver), their
+//! reply windows and their retry schedule. A reply window is the time after a contact's last message in which the channel accepts free
+//! text.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +18,8 @@ use super::{
 };
 
 /// The outbox entry of a message, as a connector (channel adapter) gets it. The entry is stored until the channel accepts the message. If
-/// delivery is given up, the entry is kept for a manual retry (see [`FAILED_KEPT_MILLIS`](super::undelivered_messages::FAILED_KEPT_MILLIS)).
+/// delivery is given up, the entry is kept for a limited time, so that a user can retry the delivery (`FAILED_KEPT_MILLIS` in
+/// `undelivered_messages`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutboxEntry {
     pub store_id: StoreId,
@@ -53,8 +55,8 @@ pub struct Mailbox {
     pub name: Option<String>,
 }
 
-/// An e-mail with the headers that assign it to a thread. Only `text` and `html` may contain control characters, which prevents header
-/// injection.
+/// An e-mail with the headers that assign it to a thread. Only `text` and `html` may contain control characters: in another property, a
+/// line break could inject a header.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Email {
     pub message_id: String,
@@ -94,7 +96,7 @@ impl Content {
         text.filter(|text| !text.is_empty())
     }
 
-    /// Returns the payload of the message (our decisions, section 2). `None` for a plain text, which needs no payload.
+    /// Returns the value of the API property `payload` for the message. `None` for a plain text, which needs no payload.
     pub fn payload(&self) -> Option<Value> {
         let (kind, name, inner) = match self {
             Self::Text(_) => return None,
@@ -154,7 +156,7 @@ pub fn reply_subject(thread: Option<&str>) -> Option<String> {
     Some(if answers_already { thread } else { format!("Re: {thread}") })
 }
 
-/// The limit of Message-IDs in the header `References` of a reply, which bounds the length of the header.
+/// The maximum number of Message-IDs in the header `References` of a reply. It limits the length of the header.
 pub const MAX_REFERENCES: usize = 20;
 
 /// The delivery state of an outbound message.
@@ -183,10 +185,11 @@ impl Delivery {
     }
 }
 
-/// The failure reason of a message for whose account there is no connector.
+/// The failure reason of a message whose account has no connector (channel adapter).
 pub const NO_CONNECTOR: &str = "no_connector";
 
-/// Whether a channel is part of this server, as the widget is. A message to such a channel counts as delivered once the message is stored.
+/// Whether a channel is part of this server: the web chat (`widget`). A message to such a channel counts as delivered once the message is
+/// stored.
 pub fn accepts_at_once(channel: &str) -> bool {
     channel == "widget"
 }
@@ -231,7 +234,7 @@ pub fn text_kind(channel: &str, last_inbound: Option<Timestamp>, now: Timestamp)
     if within(7 * DAY) { Ok(Some(HUMAN_AGENT)) } else { Err(ReplyWindowClosed::Until7Days) }
 }
 
-/// Template statuses that permit sending (our decisions, section 2).
+/// Template statuses that permit sending.
 const SENDABLE: [&str; 3] = ["APPROVED", "REINSTATED", "FLAGGED"];
 
 /// Why a template cannot be sent.
@@ -249,7 +252,7 @@ pub enum Unsendable {
     },
 }
 
-/// Fills in the numbered placeholders of a template. An error if the template cannot be sent.
+/// Fills in the numbered placeholders of a template. Returns an error if the template cannot be sent.
 pub fn fill(template: &Template, variables: Vec<String>) -> Result<TemplateMessage, Unsendable> {
     if !SENDABLE.contains(&template.status.as_str()) {
         return Err(Unsendable::Status(template.status.clone()));
@@ -273,7 +276,8 @@ pub fn fill(template: &Template, variables: Vec<String>) -> Result<TemplateMessa
             text.push_str(&body[done..place.start]);
             text.push_str(value);
             done = place.end;
-            // Checked after each placeholder: one long value may fill many placeholders, and the text must not grow far beyond the limit.
+            // The length is checked after each placeholder: one long value may fill many placeholders, and the text must not grow far
+            // beyond the limit.
             if let Some(reason) = too_long(text.len()) {
                 return Err(Unsendable::TooLong(reason));
             }

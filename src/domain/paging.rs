@@ -1,5 +1,5 @@
-//! Keyset pagination (contract, section 4.4). Each list that is paginated with these types is sorted by an instant and then by id, both in
-//! the same direction. A search by relevance is sorted by score first, then by instant and id.
+//! Keyset pagination (API contract, section 4.4). Each list that is paginated with these types is sorted by an instant and then by id, both
+//! in the same direction. The hits of a search by relevance are sorted by score first, then by instant and id.
 
 use super::time::Timestamp;
 
@@ -12,7 +12,7 @@ pub struct Position {
     pub id: String,
     /// Set only in a search by relevance, whose hits are sorted by score first.
     pub rank: Option<Rank>,
-    /// Set for a list whose rows can change their sort position: the snapshot whose order all pages show.
+    /// Set only for a list whose rows can change their sort position. All pages show the order that the list had in this snapshot.
     pub as_of: Option<AsOf>,
 }
 
@@ -25,7 +25,8 @@ pub struct AsOf(pub String);
 pub struct Rank {
     /// The row's score.
     pub score: u32,
-    /// The weight of each condition of the search, as computed for the first page, so that later writes do not change the scores.
+    /// The weight of each condition of the search, as it was computed for the first page. All pages use these weights, so that later writes
+    /// do not change the scores.
     pub weights: Vec<u8>,
 }
 

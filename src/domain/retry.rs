@@ -1,15 +1,15 @@
-//! Retry backoff with jitter: the function that computes the next attempt to deliver a message or an event. Messages and events have
-//! different schedules.
+//! Retry backoff with jitter: computes the time of the next attempt to deliver a message or an event. Messages and events have different
+//! schedules.
 
 use super::time::Timestamp;
 
-/// The limit of a pause that the receiver asks for, in milliseconds.
+/// The longest pause that a receiver can ask for, in milliseconds. A longer pause is cut to this length.
 pub const LONGEST_ASKED: i64 = 24 * 60 * 60 * 1000;
 
-/// Returns the time of the attempt that follows `attempts` attempts, the last of which ended at `ended`; `None` at the end of the schedule.
-/// `pauses` is the schedule, and `asked` the pause that the receiver asked for, both in milliseconds; the longer pause counts. `jitter`,
-/// between 0 and 1, makes a pause of the schedule up to 20 % shorter or longer, so that attempts that failed at the same time are not all
-/// repeated at the same time.
+/// Returns the time of the next attempt after `attempts` attempts; `None` at the end of the schedule. The last attempt ended at `ended`.
+/// `pauses` is the schedule, and `asked` the pause that the receiver asked for, both in milliseconds; the longer of the two pauses is used.
+/// `jitter`, between 0 and 1, makes a pause of the schedule up to 20 % shorter or longer, so that attempts that failed at the same time are
+/// not all repeated at the same time.
 pub fn next_attempt(pauses: &[i64], attempts: i64, ended: Timestamp, asked: Option<i64>, jitter: f64) -> Option<Timestamp> {
     let pause = usize::try_from(attempts).ok().and_then(|attempts| pauses.get(attempts.checked_sub(1)?))?;
     Some(ended.plus_millis(spread(*pause, jitter).max(asked.unwrap_or(0).clamp(0, LONGEST_ASKED))))

@@ -1,6 +1,6 @@
-//! Settings of an API revision: those differences between the revisions A and B that are only values. The values are in `revision::a` and
-//! `revision::b`. The composition root injects them, so that the builds of both revisions compile and test every branch that depends on
-//! them.
+//! Settings of an API revision: the differences between the revisions A and B of the API contract that can be written as values. The values
+//! are in `revision::a` and `revision::b`. The composition root passes them in at run time, so every branch that depends on them is
+//! compiled and tested in the builds of both revisions.
 
 /// The settings of one revision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

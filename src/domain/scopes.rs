@@ -1,4 +1,4 @@
-//! Scopes: the permissions of API keys (contract, section 5).
+//! Scopes: the permissions of API keys (API contract, section 5).
 
 use std::{fmt, str::FromStr};
 
@@ -83,7 +83,7 @@ impl ScopeSet {
         Scope::ALL.iter().copied().filter(move |scope| self.contains(*scope))
     }
 
-    /// Parses the [`fmt::Display`] form. Scopes unknown to this build are ignored.
+    /// Parses the [`fmt::Display`] form. Unknown names are ignored.
     pub fn from_stored(text: &str) -> Self {
         text.split(' ').filter_map(|name| name.parse().ok()).collect()
     }

@@ -1,11 +1,11 @@
-//! The records that the search index contains, and search results (contract, sections 2.6, 2.8 and 4.1).
+//! The records that the search index contains, and search results (API contract, sections 2.6, 2.8 and 4.1).
 
 use super::{
     ids::{ContactId, ConversationId, MessageId, StoreId},
     time::Timestamp,
 };
 
-/// The limit of characters in a search text.
+/// The maximum number of characters in a search text.
 pub const MAX_QUERY_CHARS: usize = 150;
 
 /// The kinds of searchable records.

@@ -1,4 +1,5 @@
-//! Messages to be sent to a contact: the inputs of the contract's send operations (section 4.3), before they are checked against the store.
+//! Messages to be sent to a contact: the inputs of the send operations of the API contract (section 4.3), before they are checked against
+//! the database.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -70,7 +71,7 @@ pub enum Send {
 }
 
 impl Send {
-    /// Returns the operationId of the contract's operation that sends this message.
+    /// Returns the `operationId` of the operation that sends this message.
     pub const fn operation(&self) -> &'static str {
         match self {
             Self::Text { .. } => "sendTextMessage",
@@ -109,7 +110,7 @@ impl Send {
 
     /// Returns the request body of the operation; absent properties are left out.
     pub fn body(&self) -> Value {
-        // This does not fail: texts, lists and options always have a JSON form.
+        // The conversion does not fail: texts, lists and options always have a JSON form.
         let mut body = serde_json::to_value(self).unwrap_or_default();
         if let Some(members) = body.as_object_mut() {
             members.remove("operation");

@@ -1,5 +1,5 @@
-//! Access to the settings, and their audit: credentials (link, session, token), the editor of a change, and the audit log (section 5 of the
-//! contract; our decisions, sections 1 and 7).
+//! Access to the settings of a store (tenant), and their audit log: the credentials of users (login link, session, token), the editor of a
+//! change, and the entries of the log (API contract, section 5).
 
 use serde_json::Value;
 
@@ -49,7 +49,7 @@ pub struct NewCredential<'a> {
     pub user: &'a UserId,
     pub kind: CredentialKind,
     pub can: GrantSet,
-    /// The e-mail address that a link is sent to: the link is valid only while this is the address of the user.
+    /// The e-mail address to which a link is sent. The link is valid only while the user has this address.
     pub sent_to: Option<&'a str>,
 }
 
@@ -94,7 +94,7 @@ impl FormerSecrets {
         if end_at_once { Self::End } else { Self::Overlap }
     }
 
-    /// Returns the audit log entry of a rotation, with a note in it if the former secrets became invalid immediately.
+    /// Returns the audit log entry of a rotation. Adds a note to the entry if the former secrets became invalid immediately.
     pub fn noted(self, mut entry: Entry) -> Entry {
         if self == Self::End {
             entry.detail["formerSecretsEnded"] = true.into();
@@ -174,7 +174,6 @@ pub enum Via {
     Session,
     Token,
     CommandLine,
-    /// The server itself.
     System,
 }
 
@@ -196,7 +195,7 @@ pub struct Editor {
     /// The user who made the change. Absent: the change was made on the command line or by the server.
     pub user_id: Option<UserId>,
     pub via: Via,
-    /// Whether owner-only changes are permitted.
+    /// Whether the author may also make changes that only an owner may make.
     pub is_owner: bool,
     pub request_id: Option<String>,
 }

@@ -1,8 +1,8 @@
-//! Signed requests: verification of Standard Webhooks signatures on inbound messages from a bridge (our decisions, section 8), with
-//! replay protection.
+//! Signed requests: verifies the Standard Webhooks signatures of inbound messages from a bridge, with replay protection. A bridge is an
+//! external program that connects a channel account to this server.
 //!
-//! The signature covers id, time and body. A request is accepted only within five minutes of the time that its header states, and only
-//! once.
+//! The signature covers the id, the time and the body of the request. A request is accepted only within five minutes of the time that its
+//! header states, and only once.
 
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use sha2::{Digest, Sha256};
@@ -16,19 +16,19 @@ pub const SIGNATURE: &str = "webhook-signature";
 
 /// The maximum difference between the time that a request states and the time of the server, in milliseconds.
 const TOLERANCE_MILLIS: i64 = 5 * 60 * 1000;
-/// An accepted request is remembered for this long after the time that it states, in milliseconds. This is longer than the tolerance:
-/// another process, whose clock is slow, may accept the request for longer.
+/// How long an accepted request is remembered, in milliseconds after the time that the request states. This is longer than the tolerance,
+/// since another process with a slow clock may accept the request for longer.
 const REMEMBERED_MILLIS: i64 = 60 * 60 * 1000;
 
 const MAX_ID_BYTES: usize = 256;
-/// The limit of signatures of one request that are checked. A sender adds one signature for each of its secrets.
+/// At most this many signatures of a request are checked. A sender adds one signature for each of its secrets.
 const MAX_SIGNATURES: usize = 16;
 
 /// The signature of a request, as its headers state it; not verified yet.
 #[derive(Clone, Debug)]
 pub struct RequestSignature {
     id: String,
-    /// The time of the request as it was sent: the signature covers this text.
+    /// The text of the time in the request, which the signature covers.
     time: String,
     seconds: i64,
     /// The decoded signatures of the signature header (HMAC-SHA256, version `v1`).
@@ -49,8 +49,8 @@ impl RequestSignature {
     pub fn read(id: Option<&str>, time: Option<&str>, signature: Option<&str>) -> Result<Self, String> {
         let missing = |name: &str| format!("`{name}` is missing; a signed request has `{ID}`, `{TIME}` and `{SIGNATURE}`");
         let id = id.ok_or_else(|| missing(ID))?;
-        // Without `{` in the id, the signed text can be divided into id, time and a JSON object in one way only. So a signature cannot be
-        // used for another id, time or body.
+        // The signed text is `ID.TIME.BODY`, and the body is a JSON object. If the id contains no `{`, this text can be divided into its
+        // three parts in one way only. So a signature cannot be used for another id, time or body.
         if id.is_empty() || id.len() > MAX_ID_BYTES || !id.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'{') {
             return Err(format!("`{ID}` must have 1 to {MAX_ID_BYTES} visible ASCII characters other than `{{`"));
         }

@@ -1,4 +1,4 @@
-//! The store (tenant), its channel accounts and their message templates: contract, sections 2.3, 2.11 and 2.12.
+//! The store (tenant), its channel accounts and their message templates (API contract, sections 2.3, 2.11 and 2.12).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -38,13 +38,14 @@ impl Channel {
 pub const CHANNELS: [&str; 11] =
     ["line", "instagram", "facebook", "lazada", "shopee", "tiktok", "whatsapp", "widget", "gmail", "outlook", "drunken_lullabies"];
 
-/// The channel with message templates and a reply window of its own.
+/// WhatsApp: the only channel with message templates. It has a reply window of its own (the time after a contact's message in which it
+/// accepts free text).
 pub const WHATSAPP: &str = "whatsapp";
 
-/// Account statuses (our decisions, section 2).
+/// Account statuses.
 pub const ACCOUNT_STATUSES: [&str; 5] = ["healthy", "degraded", "reauthorization_required", "restricted", DISCONNECTED];
 
-/// The status of an inactive account, which the data API does not list.
+/// The status of an inactive account. The list of accounts in the API leaves such accounts out.
 pub const DISCONNECTED: &str = "disconnected";
 
 /// A channel account.
@@ -83,10 +84,10 @@ impl Template {
     }
 }
 
-/// The limit of templates in one response (contract, section 8).
+/// The maximum number of templates in one response (contract, section 8).
 pub const MAX_TEMPLATES: u64 = 100;
 
-/// Template statuses (contract, section 2.12; our decisions, section 2).
+/// Template statuses (contract, section 2.12).
 pub const TEMPLATE_STATUSES: [&str; 13] = [
     "APPROVED",
     "ARCHIVED",
@@ -112,7 +113,7 @@ pub const PARAMETER_FORMATS: [&str; 2] = ["POSITIONAL", NAMED];
 /// The parameter format of a template with named placeholders.
 pub const NAMED: &str = "NAMED";
 
-/// `{id, name, channel}`: a reference to an account or a conversation (contract, section 2.13).
+/// A reference to an account or a conversation: its id, its name and its channel (contract, section 2.13).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChannelRef {
     pub id: String,

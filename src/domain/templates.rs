@@ -1,4 +1,4 @@
-//! WhatsApp message templates: their placeholders, and the values that they need beyond the text of the body (contract, section 2.12).
+//! WhatsApp message templates: their placeholders, and the values that a template needs outside of its body (API contract, section 2.12).
 
 use std::ops::Range;
 
@@ -10,8 +10,8 @@ use super::store::Template;
 const ASKING: [&str; 5] = ["COPY_CODE", "FLOW", "MPM", "ORDER_DETAILS", "OTP"];
 
 impl Template {
-    /// Returns a description of a value that a message needs in addition to the values of the body's placeholders; `None` if the message
-    /// needs no such value. The channel refuses a message that lacks a needed value.
+    /// Returns a description of a value that a message needs in addition to the values of the body's placeholders, such as an image; `None`
+    /// if the message needs no such value. The channel refuses a message without this value.
     pub fn beyond_body(&self) -> Option<String> {
         let components: Vec<Value> = serde_json::from_str(&self.components).unwrap_or_default();
         let body = components.iter().position(|component| component["type"] == "BODY");

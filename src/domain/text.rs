@@ -1,6 +1,6 @@
 //! Unicode text: folding for comparisons, texts on one line, lone surrogates, and snippets.
 //!
-//! Folding is NFKC, case folding, and NFKC again (our decisions, sections 5.6 and 5.20). Stored texts and search texts are folded alike.
+//! Folding applies NFKC, case folding, and NFKC again. Stored texts and search texts are folded in the same way.
 
 use std::borrow::Cow;
 
@@ -30,8 +30,8 @@ pub fn is_unspaced(c: char) -> bool {
         | 0x31a0..=0x31bf | 0x31f0..=0x31ff | 0x1aff0..=0x1b16f)
 }
 
-/// Folds a name, and removes the spaces between parts in a script without spaces, such as Han or Thai: such names are written both with
-/// and without a space.
+/// Folds a name. Removes the spaces between its parts if they are in a script that uses no spaces, such as Han or Thai: such names are
+/// written both with and without a space.
 pub fn joined_name(name: &str) -> String {
     let folded = fold(name);
     let mut joined = String::with_capacity(folded.len());
@@ -58,7 +58,7 @@ pub fn unfolded(text: &str) -> Option<String> {
             _ => {
                 out.truncate(out.trim_end().len());
                 let part = part.trim_start();
-                // No space at the beginning or the end: it is written only between two parts.
+                // A space is written only between two parts, not at the beginning or the end.
                 if !part.is_empty() && !out.is_empty() {
                     out.push(' ');
                 }
@@ -70,7 +70,7 @@ pub fn unfolded(text: &str) -> Option<String> {
 }
 
 /// Replaces lone surrogates in JSON: an escaped surrogate without its other half becomes U+FFFD. Some channels cut a text after a number of
-/// UTF-16 units, which may leave a lone surrogate. A UTF-8 text cannot contain it.
+/// UTF-16 units, and so may leave a lone surrogate at its end. A UTF-8 text cannot contain a lone surrogate.
 pub fn whole_characters(json: &[u8]) -> Cow<'_, [u8]> {
     let unit = |at: usize| -> Option<u16> {
         let digits = json.get(at..at + 6)?.strip_prefix(b"\\u")?;

@@ -1,4 +1,4 @@
-//! Ticket state machine: the states and every transition between them (contract, section 3.1; our decisions, section 7).
+//! Ticket state machine: the states and every transition between them (API contract, section 3.1).
 //!
 //! A ticket is open, snoozed or closed. Every change of the state uses these transitions, so their side effects are defined once; only an
 //! import writes states directly. A unique index of the database ensures that a conversation has at most one open ticket.
@@ -108,8 +108,8 @@ impl Ticket {
         true
     }
 
-    /// Snoozes the ticket, or moves the end of its snooze. `false` if nothing changes. The contract has no property for a snooze, so
-    /// neither its beginning nor its end changes `updated_at`.
+    /// Snoozes the ticket, or moves the end of its snooze. `false` if nothing changes. A snooze does not change `updated_at`, since the API
+    /// shows nothing of a snooze.
     pub fn snooze(&mut self, until: Timestamp, now: Timestamp) -> Result<bool, Refusal> {
         if !self.is_open {
             return Err(Refusal::Closed);
@@ -120,7 +120,7 @@ impl Ticket {
         Ok(self.snoozed_until.replace(until) != Some(until))
     }
 
-    /// Ends a snooze, for an inbound message or on request. `false` if there was none.
+    /// Ends the snooze. `false` if the ticket had no snooze.
     pub fn wake(&mut self) -> bool {
         self.snoozed_until.take().is_some()
     }
@@ -141,8 +141,7 @@ impl Ticket {
         Ok(Some(Handover { previous }))
     }
 
-    /// Removes the assignee. Permitted in every state: a reopened ticket has its former assignee, unless the assignee was removed
-    /// while the ticket was closed.
+    /// Removes the assignee. A closed ticket can lose its assignee too, so that it has none when it is reopened.
     pub fn unassign(&mut self, now: Timestamp) -> Option<UserId> {
         let previous = self.assignee_user_id.take()?;
         self.touch(now);
@@ -220,7 +219,7 @@ mod tests {
         Reopen,
         /// Snoozes the ticket until this many hours from now.
         Snooze(i64),
-        /// Ends the snooze, as an inbound message or an explicit call does.
+        /// Ends the snooze.
         Wake,
         Assign(&'static str),
         Unassign,

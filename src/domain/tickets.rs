@@ -1,4 +1,4 @@
-//! The ticket record, the range of its messages, and the check of its revenue (contract, sections 2.2 and 3.1).
+//! The ticket record, the range of its messages, and the check of its revenue (API contract, sections 2.2 and 3.1).
 
 use super::{
     ids::{AccountId, ContactId, ConversationId, TicketId, UserId},
@@ -37,7 +37,7 @@ pub struct Ticket {
     pub updated_at: Timestamp,
 }
 
-/// The `expand` options of a ticket.
+/// The related records that a request adds to a ticket with the query parameter `expand`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TicketExpand {
     pub account: bool,
@@ -46,7 +46,7 @@ pub struct TicketExpand {
     pub handled_by: bool,
 }
 
-/// A ticket with its expanded records, as far as they were requested and exist.
+/// A ticket with the related records that were requested and exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TicketView {
     pub ticket: Ticket,
@@ -69,7 +69,7 @@ pub struct TicketWindow {
 /// The resolution statuses (contract, section 4.2), without the filter value `none`.
 pub const RESOLUTION_STATUSES: [&str; 4] = ["human", "automation", "ai_full_resolution", "ai_partial_resolution"];
 
-/// The limits of digits of an amount of money, in total and after the decimal point (our decisions, section 6.4).
+/// The maximum number of digits of an amount of money, in total and after the decimal point.
 const REVENUE_DIGITS: usize = 15;
 const REVENUE_DECIMALS: usize = 4;
 

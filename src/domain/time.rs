@@ -1,5 +1,4 @@
-//! Timestamps in whole milliseconds, UTC: `2026-01-31T09:05:00.123Z` (our decisions, section 2), and the bounds with which filters compare
-//! them.
+//! Timestamps in whole milliseconds, UTC, such as `2026-01-31T09:05:00.123Z`, and the bounds with which filters compare them.
 
 use std::{borrow::Cow, fmt, str::FromStr};
 
@@ -56,8 +55,8 @@ impl JsonSchema for Timestamp {
 impl FromStr for Timestamp {
     type Err = TimestampError;
 
-    /// Parses a date-time. Any offset from UTC is accepted; digits beyond the millisecond are cut off. An instant for comparisons is read
-    /// as a [`Bound`] instead.
+    /// Parses a date-time. Any offset from UTC is accepted; digits beyond the millisecond are cut off. To compare without this loss, parse
+    /// the text as a [`Bound`].
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         Ok(Self(text.parse::<Bound>()?.floor))
     }
@@ -95,7 +94,8 @@ impl Bound {
         Timestamp(self.floor)
     }
 
-    /// Returns the bound, rounded up to a millisecond. It may be the first millisecond of the year 10000, which no timestamp reaches.
+    /// Returns the bound, rounded up to a millisecond. The result may be the first millisecond of the year 10000, which is later than every
+    /// timestamp.
     fn ceiling(self) -> Timestamp {
         Timestamp(self.floor + i64::from(self.rest > 0))
     }

@@ -6,7 +6,7 @@ use super::{
     time::Timestamp,
 };
 
-/// The outbox entry of a failed message is kept at least for this long after the failure, so that the message can be sent again.
+/// A failed message can be sent again for at least this long after its failure: the content to send is kept in its outbox entry.
 pub const FAILED_KEPT_MILLIS: i64 = 30 * 24 * 60 * 60 * 1000;
 
 /// A message that its channel has not accepted.

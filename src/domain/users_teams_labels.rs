@@ -1,4 +1,4 @@
-//! Users, roles, teams and labels: contract, section 2.10.
+//! Users, roles, teams and labels of a store (tenant): API contract, section 2.10.
 
 use super::{
     ids::{LabelId, RoleId, SeatId, TeamId, UserId},
@@ -19,7 +19,7 @@ pub struct User {
 
 impl User {
     /// Returns the displayed name. `fallback` is set for an API revision that requires a name: a user without a name is then displayed with
-    /// the local part of the e-mail address, or as `Invited user` if there is no address (our decisions, section 5.12).
+    /// the local part of the e-mail address, or as `Invited user` if there is no address.
     pub fn shown_name(&self, fallback: bool) -> Option<&str> {
         match (&self.name, &self.email) {
             (Some(name), _) => Some(name),
@@ -37,7 +37,7 @@ const INVITED: &str = "Invited user";
 pub struct Role {
     pub id: RoleId,
     pub name: String,
-    /// Absent: a kind that this build does not know.
+    /// Absent: this version of the server does not know the kind.
     pub kind: Option<RoleKind>,
 }
 
@@ -99,8 +99,8 @@ pub struct Team {
     pub created_at: Timestamp,
 }
 
-/// A team with its members. A member is a [`UserRef`] if the request asks for users and the user exists. Otherwise the member is the user's
-/// id.
+/// A team with its members. A member is a [`UserRef`] if the request asks for the users of the team and the user exists. Otherwise the
+/// member is only the user's id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TeamView {
     pub team: Team,

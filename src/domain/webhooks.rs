@@ -1,4 +1,4 @@
-//! Webhook subscriptions: their events, signatures and retry schedule (contract, section 6; our decisions, section 8).
+//! Webhook subscriptions: their events, signatures and retry schedule (API contract, section 6).
 
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use hmac::{Hmac, KeyInit, Mac};
@@ -70,7 +70,7 @@ impl std::fmt::Debug for SigningSecret {
     }
 }
 
-/// The length of a signing secret.
+/// The length of a signing secret, in bytes.
 pub const SECRET_BYTES: usize = 32;
 
 impl SigningSecret {
@@ -85,7 +85,7 @@ impl SigningSecret {
         format!("v1,{}", BASE64.encode(mac.finalize().into_bytes()))
     }
 
-    /// Whether one of the signatures is that of id, time and body. The comparison takes constant time.
+    /// Whether one of the signatures is the signature of the id, the time and the body. The comparison takes constant time.
     pub fn verifies(&self, id: &str, time: &str, body: &[u8], signatures: &[Vec<u8>]) -> bool {
         let Some(mac) = self.mac(id, time, body) else { return false };
         signatures.iter().fold(false, |found, signature| found | mac.clone().verify_slice(signature).is_ok())
@@ -125,8 +125,8 @@ pub struct Attempted {
     pub started_at: Timestamp,
     pub ended_at: Timestamp,
     pub answer: EndpointAnswer,
-    /// The beginning of the body of a response that reports a failure, at most [`MAX_ANSWER_CHARS`] characters. Absent: no such response,
-    /// or one without a body.
+    /// The beginning of the body of a response that reports a failure, at most [`MAX_ANSWER_CHARS`] characters. Absent: there was no such
+    /// response, or it had no body.
     pub body: Option<String>,
 }
 
@@ -181,7 +181,7 @@ pub enum AttemptLogPage {
     Before(Option<i64>),
 }
 
-/// A selection of events to be replayed.
+/// A selection of recorded events to be delivered again.
 #[derive(Clone, Debug, Default)]
 pub struct Replay {
     pub event: Option<String>,

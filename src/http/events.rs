@@ -1,10 +1,10 @@
-//! The JSON of events, for webhooks and the event feed (contract, section 6; our decisions, section 8). The property `data` of an event
-//! contains the changed record, in the form in which the operation that reads such records returns it in the revision (A or B) for which
-//! the program is compiled.
+//! The JSON of events, for webhooks and the event feed (API contract, section 6). The property `data` of an event contains the changed
+//! record, in the form in which a read operation returns it. This form is that of the contract revision (A or B) for which the program is
+//! compiled.
 //!
-//! An event is serialized inside the transaction that makes the change, before the sequence number of the event is known. The sequence
-//! number is inserted later, as the first property, `sequence`; the other bytes stay as they were written. [`openapi_document`] describes
-//! the types of this file to subscribers.
+//! An event is serialized inside the transaction that makes the change, before the sequence number of the event is known. Later the
+//! sequence number is inserted as the first property (`sequence`); the other bytes do not change. [`openapi_document`] generates the
+//! description of these types for subscribers.
 
 pub mod openapi_document;
 

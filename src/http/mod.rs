@@ -1,5 +1,10 @@
-//! The HTTP layer: the part of the contract's API that both revisions share, the settings API, and HTML pages. Its modules are listed
-//! from the lowest layer to the highest. Of these modules, a module imports only those above it in this list (`tests/architecture` checks
+//! The HTTP layer: the public API, the settings API, and HTML pages.
+//!
+//! The specification of the public API is called the contract. It has two revisions, A and B, and a build of this program serves one of
+//! them. This module has the part that both revisions share. What differs comes from the module `revision`: types from `revision::wire`,
+//! and values from `revision::RULES`.
+//!
+//! The modules, from the lowest layer to the highest (a module imports only modules above it in this list, and `tests/architecture` checks
 //! this rule):
 //!
 //! - [`machinery`]: infrastructure that every operation uses.
@@ -10,13 +15,14 @@
 //! - [`settings`]: the settings API, with an OpenAPI document of its own.
 //! - [`pages`]: HTML pages for people: documentation, and the settings page.
 //!
-//! Called by `app`, which assembles the routes, by `cli`, by `assistant_tools` and by `revision`; calls `service`. What differs between the
-//! revisions comes from the module `revision`, such as types from `wire` and values from `RULES`. Guarantees: every response of an
-//! operation is an envelope (contract, section 2.1), the checks of a request run in a fixed order (our decisions, section 3), and each
-//! OpenAPI document is generated from the handlers and types with which the server processes requests and writes events.
+//! `app` calls this module to assemble the routes; `cli`, `assistant_tools` and `revision` also call it. This module calls `service`.
 //!
-//! The framework (poem-openapi) checks a request in the order of its handler's parameters: caller (401, 403), body (413, 415), query (400).
-//! Then the handler checks the shape of the body (400, [`machinery::body::Body::parse`]), and the service checks the rest (404, 400, 409).
+//! Guarantees:
+//! - Every response of an operation is an envelope: a JSON object with the request id and with `data` or `error` (contract, section 2.1).
+//! - The checks of a request run in a fixed order (our decisions, section 3). The framework (poem-openapi) makes the first checks in the
+//!   order of the handler's parameters: caller (401, 403), body (413, 415), query (400). Then the handler checks the shape of the body
+//!   (400, [`machinery::body::Body::parse`]), and the service checks the rest (404, 400, 409).
+//! - Each OpenAPI document is generated from the handlers and types with which the server processes requests and writes events.
 
 pub mod document;
 pub mod events;

@@ -1,5 +1,6 @@
-//! Contract revision A, the older one: its limits ([`RULES`]), its examples and its record types. It has at most 50 records per page, page
-//! numbers (the parameter `page`, which a header repeats), totals of lists, and `requestReceivedAt` in RFC 3339.
+//! Revision A of the API contract, the older one: its limits ([`RULES`]), its examples and its record types. Its lists have at most 50
+//! records per page. They accept a page number (the parameter `page`), and return this number and the total number of records in headers.
+//! Its responses give `requestReceivedAt` in RFC 3339.
 
 mod inputs;
 mod message;
@@ -40,9 +41,10 @@ pub fn extra() -> impl OpenApi {}
 /// revision recorded it.
 pub const UNCAUSED_EVENTS: &[&str] = &["ticket.assigned"];
 
-/// Example requests whose operation, or a part of whose input, exists only in this revision: a JSON array (`http::document::examples`).
+/// Example requests that the other revision lacks, since it does not have their operation or a part of their input. A JSON array, which
+/// `http::document::examples` reads.
 pub const REQUESTS: &str = "[]";
-/// Example requests to operations that only this revision has; the server refuses these requests. A JSON array.
+/// Example requests that the server refuses, to operations that the other revision lacks. A JSON array.
 pub const REFUSALS: &str = "[]";
 /// The recorded responses of this revision to the example requests.
 pub const ANSWERS: &str = include_str!("a/example_responses.json");

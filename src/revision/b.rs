@@ -1,6 +1,6 @@
-//! Contract revision B, the newer one: its limits ([`RULES`]), its examples, its record types, and its own operations. It has at most 100
-//! records per page, `requestReceivedAt` in Unix milliseconds, and operations for channel accounts, searches, assignments, e-mails and
-//! templates.
+//! Revision B of the API contract, the newer one: its limits ([`RULES`]), its examples and its record types. Its lists have at most 100
+//! records per page. Its responses give `requestReceivedAt` in Unix milliseconds. Only this revision has operations for channel accounts,
+//! searches, assignments, e-mails and templates.
 
 mod accounts;
 mod email_and_template_sends;
@@ -48,9 +48,10 @@ pub fn extra() -> impl OpenApi {
 /// revision recorded it.
 pub const UNCAUSED_EVENTS: &[&str] = &[];
 
-/// Example requests whose operation, or a part of whose input, exists only in this revision: a JSON array (`http::document::examples`).
+/// Example requests that the other revision lacks, since it does not have their operation or a part of their input. A JSON array, which
+/// `http::document::examples` reads.
 pub const REQUESTS: &str = include_str!("b/example_requests.json");
-/// Example requests to operations that only this revision has; the server refuses these requests. A JSON array.
+/// Example requests that the server refuses, to operations that the other revision lacks. A JSON array.
 pub const REFUSALS: &str = include_str!("b/refused_requests.json");
 /// The recorded responses of this revision to the example requests.
 pub const ANSWERS: &str = include_str!("b/example_responses.json");

@@ -1,8 +1,8 @@
-//! Compile-time selection of the contract revision that this build serves. In `src`, only this module tests the Cargo feature that
+//! Compile-time selection of the API revision (A or B) that this build serves. In `src`, only this module tests the Cargo feature that
 //! selects the revision.
 //!
 //! Without a feature, the build serves revision B; with the feature `rev-a`, revision A. `RULES` holds the differences that are plain
-//! values, such as limits. `wire` holds the types whose shape differs, under the same names in both revisions. `extra` returns the
+//! values, such as limits. `wire` holds the types whose form differs, under the same names in both revisions. `extra` returns the
 //! operations that only one revision has. All other code refers to this module and never to `a` or `b`.
 
 #[cfg(all(feature = "rev-a", feature = "rev-b"))]

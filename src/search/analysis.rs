@@ -1,24 +1,24 @@
-//! Text analysis (tokenizer and normalisation), shared by the index and the queries. Pure.
+//! Text analysis (tokenizer and normalisation), used for the index and for queries. It does no I/O.
 //!
 //! A text is folded (case, Unicode form, diacritics of Latin, Greek and Cyrillic), then cut into terms:
 //!
-//! - words of scripts with spaces between them;
-//! - in Han, Kana, Thai, Lao, Khmer and Burmese, where word segmentation would need a dictionary: bigrams of adjacent graphemes, plus the
-//!   last grapheme of each run (an unbroken text in these scripts);
+//! - words, in scripts that put spaces between words;
+//! - bigrams of adjacent graphemes, and the last grapheme of each run (an unbroken text), in Han, Kana, Thai, Lao, Khmer and Burmese, where
+//!   word segmentation would need a dictionary;
 //! - emoji and other symbols, without skin tone;
 //! - 4-grams of the digits of a number, across the separators of phone numbers;
-//! - short prefixes of words, and single graphemes, as terms of their own. Very many words begin with each of them, so a prefix query
-//!   could not visit each such word.
+//! - prefixes of words, of one or two characters, and single graphemes. A search for such a prefix looks up this one term, since the words
+//!   that begin with the prefix are too many to look up.
 //!
-//! Called by `query` and `record_terms`. Guarantees: a term's position counts graphemes and words, with a gap wherever two
-//! neighbours must not count as adjacent; no term is longer than `TERM_MAX` bytes, whatever the text.
+//! Called by `query` and `record_terms`. Guarantees: Each term has a position, which counts the graphemes and words before the term.
+//! Between two terms that must not count as adjacent, the positions have a gap. No term is longer than `TERM_MAX` bytes.
 
 use icu_normalizer::{ComposingNormalizerBorrowed as Composing, DecomposingNormalizerBorrowed as Decomposing};
 use unicode_segmentation::UnicodeSegmentation;
 
 use crate::domain::text::{self, is_unspaced};
 
-/// The version of the analysis. It must be raised whenever the analysis yields other terms for a text than before: an index of another
+/// The version of the analysis. Raise it whenever the analysis of some text yields other terms than before: then an index of the former
 /// version is rebuilt.
 pub const VERSION: u32 = 4;
 
@@ -29,24 +29,25 @@ pub const DIGITS: char = '\u{2}';
 /// First character of the term of a short prefix or of a single grapheme. Such terms do not count towards the length of a
 /// text.
 pub const SHORT: char = '\u{4}';
-/// Separates the texts of a record in the analysed text: a term before it and a term after it never count as adjacent.
+/// The texts of a record, such as the text and the subject of a message, are analysed as one text, separated by this character. A term
+/// before the character and a term after it never count as adjacent.
 pub const BREAK: char = '\u{1e}';
 
 /// The length of a digit n-gram.
 pub const DIGIT_RUN: usize = 4;
 
-/// Prefixes of words, of up to this many characters, are terms of their own.
+/// The maximum length, in characters, of a prefix that is a term of its own.
 pub const SHORT_CHARS: usize = 2;
 
 const WORD_CHARS: usize = 64;
-/// The limit of code points that are kept of a grapheme, which may have any number of combining marks.
+/// The maximum number of code points of a grapheme that are indexed. A grapheme may have any number of combining marks.
 const GRAPHEME_CHARS: usize = 8;
 /// The maximum length of a term, in bytes.
 #[cfg(test)]
 pub const TERM_MAX: usize = WORD_CHARS * 4;
 
-/// Added to the position between two terms that must not count as adjacent: `GAP` for words and graphemes, `NUMBERS_GAP` for the digits of
-/// two numbers.
+/// Gaps between the positions of two terms that must not count as adjacent: `GAP` between words or graphemes, `NUMBERS_GAP` between the
+/// digits of two numbers.
 const GAP: u32 = 2;
 const NUMBERS_GAP: u32 = DIGIT_RUN as u32;
 
@@ -82,7 +83,8 @@ pub fn fold(text: &str) -> String {
             // Optional line breaks and other invisible characters are removed.
             '\u{ad}' | '\u{200b}' | '\u{200c}' | '\u{2060}' | '\u{feff}' | '\u{fe0e}' | '\u{fe0f}' => {}
             '\u{1f3fb}'..='\u{1f3ff}' => {}
-            // NFKC decomposes the Thai and Lao vowel am. It is composed again here, after the tone mark, if there is one.
+            // Unicode normalisation (NFKC) splits the Thai and Lao vowel am into two characters. They are joined again here, and a tone
+            // mark between them is put before the vowel.
             '\u{e4d}' | '\u{ecd}' => {
                 let (am, aa) = if c == '\u{e4d}' { ('\u{e33}', '\u{e32}') } else { ('\u{eb3}', '\u{eb2}') };
                 let tone = chars.next_if(|next| matches!(next, '\u{e48}'..='\u{e4b}' | '\u{ec8}'..='\u{ecb}'));
@@ -150,7 +152,8 @@ fn is_mark(c: char) -> bool {
     is_diacritic(c) || c == '\u{200d}' || (u32::from(c) >= 0x0590 && !c.is_alphanumeric() && !is_symbol(c) && in_letters(c))
 }
 
-/// Whether a character is in a range in which most characters that are neither letters nor digits are combining marks.
+/// Whether a character is in a range of letters and their combining marks. `is_mark` takes every character of such a range for a mark,
+/// unless it is a letter, a digit or a symbol.
 fn in_letters(c: char) -> bool {
     matches!(u32::from(c), 0x0591..=0x05bd | 0x05bf..=0x05c7 | 0x0610..=0x061a | 0x064b..=0x065f | 0x0670 | 0x06d6..=0x06ed | 0x0700..=0x0963
         | 0x0966..=0x0df3 | 0x0f18..=0x0fbc | 0x1712..=0x1773 | 0x180b..=0x180f | 0x1920..=0x193b | 0x1a17..=0x1aff | 0x1b00..=0x1bff
@@ -259,8 +262,8 @@ pub fn numbers(folded: &str) -> Vec<Number> {
     numbers
 }
 
-/// Calls `term` with each term of a text and its position. Positions ascend, separately for digit terms and for other terms. [`SHORT`]
-/// terms have no position and get 0.
+/// Calls `term` with each term of a text and the term's position. Positions ascend, separately for digit terms and for other terms. Terms
+/// that begin with [`SHORT`] have no position and get 0.
 pub fn analyse(text: &str, mut term: impl FnMut(&str, u32)) {
     let folded = fold(text);
     let mut buffer = String::new();
@@ -301,7 +304,7 @@ pub fn analyse(text: &str, mut term: impl FnMut(&str, u32)) {
             }
         }
     }
-    // The positions of digit terms begin at 0 again: their first character distinguishes digit terms from all other terms.
+    // The positions of digit terms begin at 0 again: no search phrase combines digit terms with other terms.
     let mut place = 0;
     for number in numbers(&folded) {
         if number.digits.len() == DIGIT_RUN && number.to - number.from == DIGIT_RUN && stands_alone(&folded, &number) {

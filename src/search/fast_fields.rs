@@ -1,7 +1,7 @@
 //! Column store (fast fields) of an index segment: the sort key and the id of each document.
 //!
-//! A UUID or a short id is stored in two numeric columns. Only longer ids are stored in a dictionary column. To read an id from a
-//! dictionary, on average half a block of other ids must be decoded, which noticeably slows down a search for a rare word.
+//! A UUID or a short id is stored in two numeric columns. Only longer ids are stored in a dictionary column, which is slow to read: to read
+//! one id, on average half a block of other ids is decoded.
 //!
 //! Called by `index`, which writes the columns, and by `searcher`. Opening a column reads the header of every block, so the columns are
 //! opened once per commit of the index and not for each search. Guarantee: ids are compared in their packed form (see [`pack`]), whatever
@@ -33,8 +33,8 @@ const SHORT_MAX: usize = 15;
 const OF_UUID: u8 = 0;
 const OF_TEXT: u8 = 1;
 
-/// Packs an id: returns the bytes by which ids are compared. They are a type byte, and then the 16 bytes of a UUID in its lower-case form
-/// with hyphens, or the text of any other id.
+/// Packs an id: returns the bytes by which ids are compared. The first byte is a type byte. For a UUID that is written in lower case with
+/// hyphens, the 16 bytes of the UUID follow; for any other id, its text follows.
 pub fn pack(id: &str) -> Vec<u8> {
     match uuid::Uuid::try_parse(id) {
         Ok(uuid) if uuid.hyphenated().to_string() == id => [&[OF_UUID][..], uuid.as_bytes()].concat(),

@@ -1,12 +1,14 @@
-//! The inverted index on disk (Tantivy): schema, documents, and commits with their position in the change log.
+//! The inverted index on disk (Tantivy): its schema, its documents and its commits.
 //!
-//! Documents are sorted by [`DocumentSortKey`]: the shortest text first and, at equal length, the newest first. For each frequency above
-//! one, a term has a further posting list of the records that contain it exactly that often. Each posting list thus begins with the records
-//! that score best, which lets `searcher` terminate early.
+//! Documents, and so the posting lists, are sorted by [`DocumentSortKey`]: the shortest text first and, at equal length, the newest first.
+//! For each frequency above one, a term has a further posting list of the records that contain it exactly that often. Of records with the
+//! same frequency of a term, the shortest scores best. So each of these lists begins with the records that score best, and `searcher` can
+//! stop early.
 //!
-//! Called by `index_build`, `search_service`, `overlay` and `searcher`. Guarantees: documents stay sorted, even after merges. A commit
-//! contains its documents together with the position in the change log up to which they are complete. After a crash, the index continues
-//! from the position in the last commit. An index that is damaged, or of another database or analysis version, is not opened.
+//! Called by `index_build`, `search_service`, `overlay` and `searcher`. Guarantees: Documents stay sorted, even after merges. A commit
+//! stores, together with its documents, a position in the change log (the database's log of changed records): the documents include all
+//! changes up to that position. After a crash, the index continues from the position in the last commit. An index is not opened if it is
+//! damaged, or if it is of another database or another version of the text analysis.
 
 use std::{fmt::Write as _, path::Path};
 
@@ -38,9 +40,10 @@ const BUILDING: usize = 60_000_000;
 const WRITER_MEMORY_AFTER_BUILD: usize = 15_000_000;
 
 const WRITTEN: &str = "counterpart";
-/// Separates the store id, with which each term of the index begins, from the term itself. No id contains this character.
+/// Each term of the index begins with the id of its store. This character separates the id from the rest of the term. No id contains this
+/// character.
 const END_OF_STORE: char = '\0';
-/// A term that every record has. Its document frequency is the number of records of a store.
+/// A term that every record of a store has. The number of documents with this term is the number of the store's records.
 pub const ALL_RECORDS_TERM: &str = "\u{3}";
 /// `OFTEN` is the first character of a frequency term (see [`frequency_term`]). Within a frequency term, `TIMES` separates the term of the
 /// text from the frequency. No term of a text contains either character.
@@ -55,7 +58,7 @@ const END: char = '\u{1f}';
 pub struct IndexFields {
     messages: Field,
     contacts: Field,
-    /// The [`RecordKey`], by which the document of a record is found when it is deleted or replaced.
+    /// The [`RecordKey`], by which the index finds the document of a record that is deleted or replaced.
     key: Field,
     standing: Field,
     id: IdFields,
@@ -112,24 +115,25 @@ pub fn prefix(store: &StoreId) -> String {
     format!("{store}{END_OF_STORE}")
 }
 
-/// Returns a frequency term: the term of those records that contain `term` exactly `times` times. All frequencies from
+/// Returns a frequency term: the term that a record has if it contains `term` exactly `times` times. All frequencies from
 /// [`MAX_TERM_FREQUENCY`] on share one frequency term.
 fn frequency_term(term: &str, times: u32) -> String {
     format!("{OFTEN}{term}{TIMES}{}", char::from_u32(times.min(MAX_TERM_FREQUENCY)).unwrap_or(TIMES))
 }
 
-/// Returns the common prefix of the frequency terms (see [`frequency_term`]): of `term` alone if `whole`, otherwise of all terms that begin
-/// with `term`.
+/// Returns the prefix with which frequency terms (see [`frequency_term`]) are looked up: if `whole`, those of `term`; otherwise, those of
+/// all terms that begin with `term`.
 pub fn frequency_prefix(term: &str, whole: bool) -> String {
     if whole { format!("{OFTEN}{term}{TIMES}") } else { format!("{OFTEN}{term}") }
 }
 
-/// Reads the frequency from a frequency term: the value of `times` for which [`frequency_term`] returned the term `often`.
+/// Returns the frequency that a frequency term (see [`frequency_term`]) stands for: its last byte.
 pub fn times(often: &[u8]) -> u32 {
     often.last().copied().unwrap_or(0).into()
 }
 
-/// The sort key of documents: the length of the text as a length norm ([`score::length`]), ascending, then the instant, newest first.
+/// The sort key of documents: the length of the text (a length norm, see [`score::length`]), then the time of the record. Shorter texts
+/// come first and, at equal length, newer records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DocumentSortKey(pub u64);
 
@@ -142,7 +146,7 @@ impl DocumentSortKey {
         Self(u64::from(length) << Self::BITS | until.unsigned_abs())
     }
 
-    /// Returns the lowest sort key of the documents that are longer than this length. `None` if this is the greatest length norm, 255.
+    /// Returns the lowest sort key that a document longer than `length` can have. `None` if `length` is 255, the greatest length norm.
     pub fn longer(length: u8) -> Option<Self> {
         Some(Self(u64::from(length.checked_add(1)?) << Self::BITS))
     }
@@ -243,7 +247,7 @@ impl Index {
         self.add_with(record, &Terms::of(&text(&record.texts)))
     }
 
-    /// Adds a record as [`Self::add`] does, with its terms, which were computed before.
+    /// Adds a record as [`Self::add`] does. `terms` are the terms of the record.
     pub fn add_with(&self, record: &Searchable, terms: &Terms) -> Result<(), TantivyError> {
         let mut document = TantivyDocument::new();
         document.add_text(self.fields.text(record.noun), join_terms(&record.store, terms));
@@ -268,8 +272,8 @@ impl Index {
         self.reader.reload()
     }
 
-    /// Ends the build and releases its memory. Before that, all segments are merged into one, since a search looks up its terms in each
-    /// segment.
+    /// Ends the build: merges all segments into one, since a search looks up its terms in each segment, and then releases the memory of the
+    /// build.
     pub fn settle(self) -> Result<Self, TantivyError> {
         let Self { files, reader, mut writer, fields, database } = self;
         drop(reader);
@@ -295,7 +299,7 @@ struct JoinedTokenStream<'a> {
 }
 
 /// Joins the terms of a record and their positions to one text for [`JoinedTokenizer`]. The text begins with the prefix of the store. A
-/// position of 0 is omitted; it is the position of all terms of short prefixes and of single graphemes.
+/// position of 0, which very many terms have, is omitted.
 fn join_terms(store: &StoreId, terms: &Terms) -> String {
     let mut text = prefix(store);
     let mut put = |place: u32, term: &str| {

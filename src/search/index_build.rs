@@ -23,7 +23,7 @@ pub type Progress = Arc<dyn Fn(u64, u64) + Send + Sync>;
 /// log, and the number of records.
 pub async fn build(db: &Db, folder: &Folder, database: &str, progress: Option<Progress>) -> Result<(Index, LogPosition, u64)> {
     db.assign_local_transaction_ids().await?;
-    // Changes after this position are later applied from the change log.
+    // `mark` is the present end of the change log. After the build, later changes are applied from the log.
     let mark = db.mark().await?;
     let total = db.count_searchables().await?;
     let (path, name) = (folder.path.clone(), database.to_owned());

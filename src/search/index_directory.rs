@@ -1,8 +1,7 @@
-//! Index directory: each process locks one of its folders.
+//! The directory of the search indexes (`--index-dir`). Each process has an index of its own, in a folder that the process locks.
 //!
-//! The folders below `--index-dir` are named by database and number. A process takes the lowest number that no other
-//! process has locked, and continues with the index that the folder contains. The lock is the operating system's: it ends
-//! with the process, even after a crash.
+//! The folders are named by database and number. A process takes the lowest number that no other process has locked, and continues with the
+//! index that the folder contains. The lock is the operating system's: it ends with the process, even after a crash.
 
 use std::{
     fs::{self, File, TryLockError, create_dir_all, read_dir},
@@ -21,7 +20,7 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Locks the free folder with the lowest number. With `first`, only folder number 1 is permitted. An error if no folder is free.
+    /// Locks the free folder with the lowest number. With `first`, only folder number 1 is permitted. Fails if no folder is free.
     pub fn claim(parent: &Path, database: &str, first: bool) -> io::Result<Self> {
         create_dir_all(parent)?;
         for number in 1..=if first { 1 } else { MAX_INDEX_FOLDERS } {

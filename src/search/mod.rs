@@ -1,16 +1,16 @@
-//! Full-text search of messages and contacts: an inverted index (Tantivy) per process, kept up to date from the database's
-//! change log.
+//! Full-text search of messages and contacts: an inverted index (Tantivy) per process, kept up to date from the database's change log (a
+//! log of changed records).
 //!
 //! The database is the source of truth; the index is derived from it and can be rebuilt at any time. Called by `service`, which searches,
 //! by `app`, which runs the background worker, and by `cli`, which rebuilds the index. Reads records and the change log from `store`.
 //!
-//! - `analysis` is the tokenizer; `query` parses a search into conditions on terms. Both are pure.
+//! - `analysis` is the tokenizer; `query` parses a search into conditions on terms. Both do no I/O.
 //! - `index` is the inverted index on disk. Tantivy provides term dictionaries, posting lists with positions, and merges. Each commit
-//!   contains the position in the change log up to which it is complete. `index_directory` locks the directory of the index;
+//!   contains the position in the change log up to which the index is complete. `index_directory` locks the folder of the index;
 //!   `index_build` builds an index from the database.
-//! - `fast_fields` are the column store of a segment: the sort key and the id of a document.
-//! - `postings` and `searcher` evaluate queries, `top_hits` collects the best hits, `record_terms` evaluates uncommitted records,
-//!   `score` is the relevance.
+//! - `fast_fields` is the column store of a segment: the sort key and the id of each document.
+//! - `postings` and `searcher` evaluate queries, `top_hits` collects the best hits, `record_terms` evaluates uncommitted records, `score`
+//!   computes the relevance.
 //! - `overlay` is the in-memory overlay of recent writes; `search_service` answers searches and follows the database.
 //!
 //! Queries are evaluated by `searcher`, not by Tantivy. Each term begins with the id of its store (the tenant), so a large store does not
@@ -18,14 +18,14 @@
 //! properties that determine the scores, so a search terminates early once its page is full (see `searcher`). A cursor stays valid while
 //! records are written, since a score depends only on the record and on weights that the cursor contains.
 //!
-//! Guarantees for a client that pages through the hits: the order is by score, then newest first, then by id. A record that does not
-//! change between the first page and the last appears exactly once. A record that changes in this time may appear twice or not at all,
-//! since its score or its instant may change.
+//! Guarantees for a client that pages through the hits: the order is by score, then newest first, then by id. A record that does not change
+//! between the first page and the last appears exactly once. A record that changes in this time may appear twice or not at all, since its
+//! score or its instant may change.
 //!
-//! Visibility: a search sees every write that was acknowledged before the search, whichever process made it. There is one exception: if
-//! more changes are pending in the change log than a search can apply, or if one of them changed the subject of a conversation, then the
-//! writes of other processes become visible once the background worker has indexed them. While the index is being built, searches are
-//! refused; all other operations work.
+//! Visibility: a search sees every write that was acknowledged before the search, whichever process made it. There is one exception. If
+//! more changes are pending than a search can apply, or if one of them changed the subject of a conversation, the search leaves the changes
+//! of other processes to the background worker. They become visible once the worker has indexed them. While the index is being built,
+//! searches are refused; all other operations work.
 
 mod analysis;
 mod fast_fields;

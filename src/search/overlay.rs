@@ -1,13 +1,14 @@
-//! In-memory overlay of the index (memtable): records that changed since the last index commit.
+//! In-memory overlay of the index (memtable): the records that changed since the last commit of the index.
 //!
-//! Called by `search_service`: for each search, and by its background worker. The change log lists the changes of all processes. A search
-//! first reads the new entries of the log, so the search sees every write that was acknowledged before. Concurrent searches share one read
-//! of the log (single flight). When very many entries are new, as after an import, only the worker reads them, and applies them in batches
-//! of [`READ_AT_ONCE`]. A search then does not read the log, and waits for at most one batch (and one page of the log).
+//! Called by `search_service`, for each search and in its background worker. The change log, a table of the database, lists the changes of
+//! all processes. A search first reads the new entries of the log, so the search sees every write that was acknowledged before it.
+//! Concurrent searches share one read of the log (single flight). When very many entries are new, as after an import, only the worker reads
+//! the log, and applies the changes in batches of [`READ_AT_ONCE`]. A search then does not read the log, and waits for at most one batch
+//! (and one page of the log).
 //!
-//! While only the worker reads the log, searches still see the commits of this process: `store` passes these to the overlay in memory, too.
-//! It passes an inserted message with its content. The overlay therefore does not read the message from the database,
-//! nor search the index for an older state of the message.
+//! Even then, searches see the commits of this process, since `store` also passes each commit to the overlay in memory. For an inserted
+//! message, `store` passes the content, too. So the overlay need not read the message from the database, nor look for an older state of the
+//! message in the index.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -170,8 +171,8 @@ impl SearchOverlay {
             } else if one.kind == RETITLED {
                 let messages = in_time(self.db.conversation_messages(&one.store, &one.id)).await?;
                 ids.entry((one.store.clone(), SearchableKind::Message)).or_default().extend(messages);
-                // Inserts of some of these messages may not be in `own` yet. A new epoch begins, so `distrust_inserts` will drop their
-                // content, and the overlay reads these messages from the database.
+                // The queue of this process's changes may get an insert of one of these messages later, with older content than was read
+                // here. The new epoch makes `distrust_inserts` drop that content, so the message is read from the database.
                 self.db.end_own_epoch();
             }
         }
@@ -254,10 +255,10 @@ impl ChangeLogProgress {
     }
 
     /// Drops the content of each insert in `own` whose record may already be in the overlay or the index. Such a record must not be added
-    /// as a new record, so its current state is read from the database. The record may be there for two reasons. First, the log was read
-    /// past the insert, or a later change of this process was applied (`position <= newest`). Second, after the insert, the index build
-    /// read all records, or all messages of the conversation were read again: in both cases a new epoch began
-    /// (see `own_epoch`).
+    /// as a new record, so its current state is read from the database. There are two cases. First, a change at the insert's position or a
+    /// later one was applied before (`position <= newest`). Second, the record was read from the database without the log: by the index
+    /// build, or together with all messages of its conversation. Each read of that kind begins a new epoch (see `own_epoch`), so the epoch
+    /// of the insert is a former one.
     fn distrust_inserts(&mut self, epoch: u64) {
         for one in &mut self.own {
             one.inserted.take_if(|inserted| one.position <= self.newest || inserted.epoch != epoch);
@@ -266,7 +267,8 @@ impl ChangeLogProgress {
     }
 
     fn is_ahead(&mut self) {
-        // A change whose position is removed here is applied again when the log lists it. That is harmless: its record is read again.
+        // A change whose position is removed here is applied again when the log lists it. That is harmless: the current state of the record
+        // is read again.
         if self.ahead.len() > REMEMBERED {
             self.ahead.clear();
         }

@@ -1,6 +1,6 @@
-//! Posting-list iterators: the documents of an index segment that fulfil a condition (two-phase iteration).
+//! Posting-list iterators: the documents of an index segment that fulfil a condition of a search (two-phase iteration).
 //!
-//! An iterator moves cheaply from candidate to candidate. It verifies a candidate only on request, for which it may have to read term
+//! An iterator moves cheaply from candidate to candidate. It verifies a candidate only on request, since that may require reading term
 //! positions. Called by `searcher`.
 
 use std::{
@@ -23,7 +23,7 @@ use super::{
 /// The posting-list iterators of one condition of a search in one segment of the index.
 pub struct ConditionIterators {
     pub walk: PostingIterator,
-    /// Iterators over the candidates for which [`PostingIterator::bound`] is above one. The key is that bound.
+    /// For each value above one of [`PostingIterator::bound`]: an iterator over the candidates with this bound.
     pub often: BTreeMap<u32, PostingIterator>,
     /// Whether every candidate is certainly a hit, and [`PostingIterator::bound`] is its exact frequency.
     pub sure: bool,
@@ -100,7 +100,8 @@ impl PostingOpener<'_> {
                 let (infos, last) = self.range(beginning, beginning, self.budget)?;
                 self.budget = self.budget.saturating_sub(infos.len());
                 let walks = infos.iter().map(|(_, info)| self.list(info)).collect::<tantivy::Result<_>>()?;
-                // The posting lists by frequency (see `FrequencyLists`) of the same words, which begin with the prefix.
+                // The lists by frequency (see `FrequencyLists`) of the words whose lists were opened above, from the first of these words
+                // to `last`.
                 let often = self.range(&frequency_prefix(beginning, false), &frequency_prefix(&last, true), usize::MAX)?.0;
                 (Union::of(walks), if infos.is_empty() { vec![] } else { often })
             }
@@ -112,7 +113,8 @@ impl PostingOpener<'_> {
                     let Some(info) = self.info(term)? else { return Ok((PostingIterator::Nowhere, vec![])) };
                     infos.push((last - *offset, term, info));
                 }
-                // Sorted by rarity before `cover` selects terms: a selection from left to right would seldom contain the rarest term.
+                // The terms are sorted by rarity before `cover` selects some of them. A selection in the order of the text would seldom
+                // contain the rarest term.
                 infos.sort_by_key(|(_, _, info)| info.doc_freq);
                 cover(&mut infos, last, *covers);
                 let Some((_, term, rarest)) = infos.first() else { return Ok((PostingIterator::Nowhere, vec![])) };
@@ -155,9 +157,9 @@ impl PostingOpener<'_> {
         Ok(self.range(&often, &often, usize::MAX)?.0)
     }
 
-    /// Returns the posting lists of the terms from the prefix `from` to the prefix `to` (inclusive), each with the frequency that [`times`]
-    /// reads from its term. The frequency has a meaning only if the term is a frequency term. The limit is `most` lists, at least one. Also
-    /// returns the last of these terms.
+    /// Returns the posting lists of the terms between two prefixes: from the first term that begins with `from` to the last term that
+    /// begins with `to`. Stops after `most` lists, but returns at least one. Each list comes with the frequency that [`times`] reads from
+    /// its term; for a term that is not a frequency term, this number has no meaning. Also returns the last of the terms.
     fn range(&self, from: &str, to: &str, most: usize) -> tantivy::Result<(FrequencyLists, String)> {
         let from = format!("{}{from}", self.prefix);
         let mut to = format!("{}{to}", self.prefix).into_bytes();
@@ -212,8 +214,8 @@ impl PostingIterator {
         }
     }
 
-    /// Returns an upper bound of the frequency of the condition in the current candidate. It is at least 1; [`MAX_TERM_FREQUENCY`] stands
-    /// for this frequency and all higher ones.
+    /// Returns an upper bound of the frequency of the condition in the current candidate, at least 1. The value [`MAX_TERM_FREQUENCY`] also
+    /// stands for all higher frequencies.
     pub fn bound(&self) -> u32 {
         let bound = match self {
             Self::Nowhere => 0,
@@ -327,9 +329,9 @@ impl Union {
     }
 }
 
-/// Removes redundant terms of a phrase: the remaining terms cover each position of the phrase, and rare terms are preferred. `terms` are
-/// sorted by rarity. The number of a term is its distance to the last term, whose position is `last`. A term covers `covers` positions, the
-/// first of which is its own.
+/// Removes redundant terms of a phrase: the remaining terms cover every position of the phrase. Rare terms are kept rather than common
+/// ones. `terms` are sorted by rarity. The number with a term is the distance from its position to that of the last term, which is `last`.
+/// A term covers `covers` positions, the first of which is its own.
 fn cover<T>(terms: &mut Vec<(u32, &String, T)>, last: u32, covers: u32) {
     let places = |back: u32| (last - back) as usize..(last - back + covers) as usize;
     let mut times = vec![0_u32; (last + covers) as usize];

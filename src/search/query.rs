@@ -1,8 +1,8 @@
-//! Query parser: turns a search text into conditions, all of which must hold (AND). Pure.
+//! Query parser: turns a search text into conditions, all of which must hold (AND). It does no I/O.
 //!
-//! There is no query syntax: a search is analysed like any text, and characters that belong to no term are ignored. Called by
-//! `searcher` and `record_terms`. Guarantees: the number of conditions is bounded by the length of the text; the same text gives
-//! the same conditions in the same order, on which the weights in a cursor rely.
+//! There is no query syntax: a search is analysed like any text, and characters that belong to no term are ignored. Called by `searcher`
+//! and `record_terms`. Guarantees: The number of conditions is bounded by the length of the text. The same text always gives the same
+//! conditions in the same order, since a pagination cursor contains the weights of the conditions in that order.
 
 use super::analysis::{self, DIGIT_RUN, DIGITS, Piece, SHORT_CHARS, TokenKind, pair, short};
 
@@ -96,7 +96,7 @@ fn text_of(folded: &str, piece: &Piece) -> String {
     analysis::word(&folded[piece.from..piece.to]).to_owned()
 }
 
-/// Returns the condition of a word that may be incomplete: a prefix.
+/// Returns the condition for a word that may be incomplete: the record contains a word that begins with it.
 fn beginning(folded: &str, piece: &Piece) -> Condition {
     let word = text_of(folded, piece);
     if word.chars().count() > SHORT_CHARS {

@@ -1,5 +1,5 @@
-//! In-memory terms of one record: the source of its index document, and the evaluation of conditions without an index (for
-//! uncommitted records, and to find which property of a contact matches). Pure.
+//! The terms of one record, in memory. The index document of the record is made from them. Conditions can also be evaluated on them without
+//! an index: for uncommitted records, and to find which property of a contact matches. This module does no I/O.
 
 use std::ops::Range;
 

@@ -77,7 +77,8 @@ struct SearchState {
 pub struct IndexState {
     /// Whether searches are answered.
     pub is_ready: bool,
-    /// The time since the index last contained every change of the database, or since the start if it never has.
+    /// The time since the index last contained every change of the database. Until it does so for the first time: the time since the start
+    /// of the process.
     pub lag: Duration,
     pub bytes: u64,
 }
@@ -139,7 +140,7 @@ impl SearchService {
 
     async fn work(&self, reporter: &TaskReporter) -> Result<()> {
         let shared = &self.0;
-        // A former run may have failed while its view was open.
+        // An earlier call may have failed and left its view (the snapshot that searches use) open.
         shared.close_view();
         let folder = Folder::claim(&shared.parent, &shared.database, false)?;
         *shared.path.lock().unwrap_or_else(PoisonError::into_inner) = Some(folder.path.clone());
@@ -162,7 +163,7 @@ impl SearchService {
             had_failed: rebuilt,
         };
         let followed = follower.follow(reporter).await;
-        // After any failure: an index that does not follow the database must not be searched.
+        // An index that no longer follows the database must not be searched, whatever the failure was.
         shared.close_view();
         if matches!(followed, Err(Error::Failed(_))) {
             shared.damaged.store(true, Ordering::Release);
@@ -305,7 +306,8 @@ impl IndexWorker {
         let mut followed = self.shared.front.followed.lock().await;
         followed.go_on_from(self.committed.clone());
         // The queued changes of this process are dropped: the index contains those up to its log position, and the log lists the later
-        // ones. The build may have read messages whose inserts are not queued yet; the new epoch makes the overlay read them again.
+        // ones. The build may also have read messages whose inserts are queued only afterwards. The new epoch marks these inserts as old,
+        // so the overlay reads the messages from the database.
         self.shared.front.db.end_own_epoch();
         drop(self.shared.front.db.own_changes());
         let index = self.index.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,19 +1,19 @@
 //! Query evaluation: the top hits across the index segments and the in-memory overlay, with early termination.
 //!
 //! The documents of a segment are sorted by text length and, at equal length, newest first. There are separate posting lists of the records
-//! that contain a term twice, three times and so on (impact-ordered). A segment is searched in several passes. For each condition of the
-//! search, a pass knows the frequency in its candidates, or an upper bound of it. The maximum score of the candidates therefore never rises
-//! during a pass, which ends as soon as the page is full of better hits. A later page begins with a binary search for the sort key in its
-//! cursor. A frequent term costs hardly more than a rare term. There is no cache, so the first search costs the same as later searches,
-//! except for disk reads.
+//! that contain a term twice, three times and so on (impact-ordered). A segment is searched in several passes. All candidates of a pass
+//! have the same frequency of each condition of the search, or the same upper bound of the frequency. Since the texts get longer during a
+//! pass, the maximum score of the candidates never rises. A pass ends as soon as the page is full of better hits. A later page begins with
+//! a binary search for the place where the former page ended. So a frequent term costs hardly more than a rare term. There is no cache: the
+//! first search costs the same as later searches, except for disk reads.
 //!
 //! The cost still grows with the length of the posting lists in three cases. First, terms that seldom occur together, or seldom as the
-//! searched phrase, have many candidates but few hits. Second, with several terms that are each repeated within many records, a pass knows
-//! only a weak bound of the scores, since it assumes the maximum frequency of the other terms. Third, a count visits all hits; only
-//! revision A of the API counts, and only contacts.
+//! searched phrase, have many candidates but few hits. Second, if several terms are each repeated within many records, a pass has only a
+//! weak bound of the scores, since it assumes the maximum frequency of the other terms. Third, a count visits all hits; only revision A of
+//! the API counts, and only contacts.
 //!
-//! Called by `search_service` and `overlay`. Guarantees: the sort key of a hit (score, instant, id) depends only on its record and on the
-//! weights of the search; the pages equal those of an exhaustive evaluation, unless the search exceeds `BUDGET` or `CONDITIONS`; the
+//! Called by `search_service` and `overlay`. Guarantees: The sort key of a hit (score, instant, id) depends only on its record and on the
+//! weights of the search. The pages equal those of an exhaustive evaluation, unless the search exceeds `BUDGET` or `CONDITIONS`. The
 //! posting lists of a search contain no records of other stores.
 
 use std::{
@@ -136,7 +136,7 @@ impl IndexSnapshot {
         Ok(Self { columns: Self::columns(&searcher)?, searcher, fields, fresh: HashMap::new(), stale: HashSet::new() })
     }
 
-    /// Switches to a newer commit of the index. The caller updates the overlay.
+    /// Switches to a newer commit of the index. The caller must then update `fresh` and `stale`.
     pub fn look_at(&mut self, searcher: Searcher) -> Result<(), TantivyError> {
         self.columns = Self::columns(&searcher)?;
         self.searcher = searcher;

@@ -1,5 +1,6 @@
-//! Use-cases for bridges: set and remove the HTTP endpoint that delivers the messages of a channel account, rotate its signing secret, and
-//! verify requests that a bridge signed. `outbound` passes each due message to `delivery`, together with the bridge of its account.
+//! Use-cases for bridges. A bridge is an HTTP endpoint that delivers the messages of a channel account to the channel. The use-cases set
+//! and remove a bridge, rotate its signing secret, and verify requests that the bridge signed. `outbound` passes each due message to
+//! `delivery`, together with the bridge of its account.
 
 use serde_json::{Value, json};
 use url::{Host, Url};
@@ -95,7 +96,7 @@ impl Service {
         Ok(signature.is_by_one_of(&secrets, body).then(|| signature.accepted(account.clone())))
     }
 
-    /// Removes an account's bridge. Afterwards, the account's queued messages have no bridge.
+    /// Removes an account's bridge, even while messages of the account are queued.
     pub async fn remove_bridge(&self, editor: &Editor, account: &AccountId) -> Result<()> {
         let mut change = self.begin_edit(editor).await?;
         if !change.delete_bridge(account).await? {

@@ -1,9 +1,9 @@
 //! Use-cases of the change feed (the feed of changed records) and of the snapshot with which a reader of the feed begins.
 //!
 //! A reader pages through the snapshot, kind by kind. Then it reads the feed from the sequence number that the first page of the snapshot
-//! named. The pages of a snapshot are read at different times. A record that changes between the first and the last page is in the feed
-//! again, and so the reader's copy becomes equal to the store. The first page of a snapshot activates the feed: before that, writes to the
-//! store record no changes for it.
+//! named. The pages of a snapshot are read at different times. A record that changes between the first and the last page is in the feed,
+//! too, and so the reader's copy becomes equal to the store. The first page of a snapshot activates the feed. Until then, the feed records
+//! no changes.
 
 use std::time::Duration;
 
@@ -18,7 +18,8 @@ use crate::{
 
 pub use crate::store::change_feed::{ChangedRecord, FeedPage};
 
-/// How often, and at what interval, a request checks whether the transactions have ended that were running when the feed was activated.
+/// A request that activates the feed waits until the transactions that ran at that time have ended: it checks them at most
+/// `FEED_ACTIVATION_CHECKS` times, with the pause `BETWEEN_LOOKS` in between.
 const FEED_ACTIVATION_CHECKS: u32 = 100;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 
@@ -34,8 +35,8 @@ pub struct SnapshotPage {
 impl Service {
     /// Returns the changes of records of these kinds after the sequence number `after`, from at most `limit` entries of the feed. If
     /// `kinds` is empty, returns changes of all kinds. Changes that have no sequence number yet get one first. If other writers hold the
-    /// write lock for too long, changes without a number are left out. [`Error::Gone`]: the feed is not active, some changes after `after`
-    /// were deleted, or the number `after` has not been assigned yet.
+    /// write lock for too long, changes without a number are left out. Fails with [`Error::Gone`] if the feed is not active, if some
+    /// changes after `after` were deleted, or if the number `after` has not been assigned yet.
     pub async fn changes_after(&self, store: &StoreId, after: i64, kinds: &[RecordKind], limit: u64) -> Result<FeedPage> {
         let db = self.db();
         let all_numbered = match db.number_record_changes(Some(store), self.clocks_and_ids().now()).await {
@@ -75,7 +76,7 @@ impl Service {
                 }
                 Some(_) => {
                     // The feed is ready once all transactions have ended that began before the activation. The process that activated the
-                    // feed may have ended before it stored which transactions these are, so this process stores it if necessary.
+                    // feed may have ended before it stored the list of these transactions, so this process stores the list if necessary.
                     db.note_feed_activation(store).await?;
                     tokio::time::sleep(BETWEEN_LOOKS).await;
                 }

@@ -1,5 +1,5 @@
-//! Tests of the change feed on both databases: which changes it contains, their order, how long they are kept, and that a client's copy
-//! becomes equal to the store.
+//! Tests of the change feed: which changes it contains, their order, how long they are kept, and that a client's copy becomes equal to the
+//! store.
 
 use std::collections::BTreeMap;
 

@@ -13,8 +13,8 @@ impl Service {
         found.ok_or_else(|| Error::missing("contactId", "contact", id))
     }
 
-    /// Returns contacts, most recently updated first. With a search text in `filter`, they are ordered by relevance first if the revision
-    /// has the rule `contacts_by_relevance`.
+    /// Returns contacts, most recently updated first. If `filter` has a search text and the API revision sets `contacts_by_relevance`, the
+    /// best matches come first instead.
     pub async fn contacts(&self, store: &StoreId, filter: ContactFilter, page: PageRequest) -> Result<Page<Contact>> {
         match filter.search {
             Some(_) => self.found_contacts(store, filter, page).await,

@@ -1,4 +1,4 @@
-//! Use-cases that create and change contacts (contract, section 4.3; our decisions, sections 6.1, 6.3 and 6.8).
+//! Use-cases that create and change contacts (API contract, section 4.3).
 
 use serde_json::Value;
 

@@ -20,8 +20,8 @@ impl Service {
         Ok(self.db().destinations(store, &ids.into_iter().collect::<Vec<_>>()).await?)
     }
 
-    /// Returns one conversation as a page of one item, or a contact's conversations, the conversation with the most recent last message
-    /// first. With both ids: the conversation, if it belongs to the contact.
+    /// With a conversation id, returns that conversation as a page of one item. With a contact id, returns the contact's conversations, the
+    /// one with the newest last message first. With both ids, returns the conversation if it belongs to the contact.
     pub async fn conversations(
         &self,
         store: &StoreId,

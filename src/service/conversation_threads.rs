@@ -1,5 +1,5 @@
-//! Conversation threads: finds or creates the conversation of a message, and updates its counters, for messages in both directions
-//! (our decisions, section 7). A thread is a conversation as its channel knows it, with an id of the channel (`reference_id`).
+//! Conversation threads. A thread is a conversation as its channel knows it; the channel's id of a thread is `reference_id`. This module
+//! finds or creates the conversation of a message, and updates the conversation's counters, for messages in both directions.
 
 use super::{Error, Service, write_transaction::WriteTransaction};
 use crate::{

@@ -1,5 +1,4 @@
-//! Use-cases that change conversations: mark as read, change labels, add comments (contract, section 4.3; our decisions, sections 6.6, 6.7
-//! and 6.9).
+//! Use-cases that change conversations: mark as read, change labels, add comments (API contract, section 4.3).
 
 use std::collections::{HashMap, HashSet};
 

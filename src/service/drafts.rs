@@ -1,8 +1,8 @@
-//! Drafts: an assistant proposes a message with an API key, and a user releases (approves and sends), edits or discards the draft.
+//! Drafts: an assistant, which uses an API key, proposes a message. A user releases (approves and sends), edits or discards this draft.
 //!
-//! Guarantees: When a draft is made or edited, its message is validated as if it were sent. A draft is released in the transaction of its
-//! send, so its message is sent at most once. If the contact has written since the draft was made, the user can release the draft only by
-//! confirming that the newest message of the contact was read. Lock order: a draft before its conversation.
+//! Guarantees: A draft whose message could not be sent is refused when it is made or edited. A draft is released in the transaction that
+//! sends its message, so the message is sent at most once. If the contact has written since the draft was made, the user can release the
+//! draft only by confirming that the newest message of the contact was read. Lock order: a draft before its conversation.
 
 use serde_json::{Value, json};
 
@@ -76,7 +76,8 @@ impl Service {
         change.finish(by, draft.clone()).await
     }
 
-    /// Returns at most `limit` drafts in a state, the newest first. With `before`, only drafts that follow this draft in the list.
+    /// Returns at most `limit` drafts in a state, the newest first. With `before`, only drafts that follow the draft with this id in the
+    /// list.
     pub async fn drafts(&self, store: &StoreId, state: DraftState, before: Option<&DraftId>, limit: i64) -> Result<Vec<Draft>> {
         let now = self.clocks_and_ids().now();
         let after = match before {
@@ -117,7 +118,7 @@ impl Service {
         Ok(draft)
     }
 
-    /// Sends a draft. `confirmed`: the newest inbound message that the editor has read, if the contact wrote after the draft was made.
+    /// Sends a draft. `confirmed`: the newest inbound message that the user has read, if the contact wrote after the draft was made.
     pub async fn release_draft(&self, editor: &Editor, id: &DraftId, confirmed: Option<MessageId>) -> Result<Draft> {
         let found = self.db().draft(&editor.store_id, id, self.clocks_and_ids().now()).await?;
         let send = found.ok_or_else(|| unknown(RELEASED, id))?.send;

@@ -1,6 +1,6 @@
-//! Export of a store as NDJSON, in the format of an import: records that others refer to come first, and the records of a kind are in the
-//! order of their ids (our decisions, section 9). Called by `cli`. Guarantees: a consistent snapshot, a bounded number of records in
-//! memory, and byte-identical output for equal records.
+//! Export of a store as NDJSON, in the format of an import. A kind of records comes after the kinds to which its records refer; the records
+//! of a kind are in the order of their ids. Called by `cli`. Guarantees: a consistent snapshot, a bounded number of records in memory, and
+//! byte-identical output for equal records.
 
 use std::io::{self, Write};
 

@@ -1,17 +1,20 @@
-//! NDJSON import of a store, all or nothing (our decisions, section 9). Called by `cli` and the demo.
+//! NDJSON import of a store, all or nothing. Called by `cli` and the demo.
 //!
 //! All lines are validated before the transaction begins, since on SQLite the transaction keeps every other writer out. The field
 //! definitions are validated first, and then all other records, whose values must fit the definitions. So the order of lines does not
-//! matter. Up to [`MAX_FAULTS`] faults are reported. Then, within the transaction, a separate thread reads the input again while the
-//! database writes, with a bounded queue of batches between them. Before the batches, one pass collects the ids of records that may
-//! replace records with unique values, such as e-mail addresses. If the database locks the affected rows beforehand, a further pass
-//! collects these rows. Only the queue, hashes of ids, the definitions, and the accounts of recent conversations are kept in memory.
-//! - `spool`: the input, whose lines can be read several times.
+//! matter. Up to [`MAX_FAULTS`] faults are reported.
+//!
+//! Then the transaction begins. While one task writes to the database, a separate thread reads the input again, and sends batches of
+//! records to the task through a bounded queue. Before the batches, up to two passes over the input prepare the writes. One collects the
+//! rows that the database must lock beforehand. The other collects the ids of records that may replace records with unique values, such as
+//! e-mail addresses. Only the queue, hashes of ids, the definitions, and the accounts of recent conversations are kept in memory.
+//!
+//! - `rereadable_input`: the input (`spool`), whose lines can be read several times.
 //! - `fault`: why an input is refused.
 //! - `parse`: the parser of a line.
-//! - `channel`: validation of the senders and payloads of messages.
+//! - `message_payload`: validation of the senders and payloads of messages.
 //! - `check`: validation of a record's values.
-//! - `definitions`: field definitions, and the validation of field values.
+//! - `field_definitions`: validation of field definitions, and of field values.
 //! - `reader`: the passes over the input, on a thread of their own.
 //! - `schema`: the JSON Schema of a line, and an example.
 

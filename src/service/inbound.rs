@@ -1,4 +1,4 @@
-//! Use-case that receives an inbound message: finds or creates its conversation, contact and ticket (our decisions, section 7).
+//! Use-case that receives an inbound message: finds or creates its conversation, contact and ticket.
 
 use super::{
     Error, Result, Service,
@@ -142,8 +142,9 @@ impl Service {
         })
     }
 
-    /// Finds, reopens or opens the ticket of the message. Returns the ticket and, if the message reopened or opened it, whether it had been
-    /// closed before. `None` for a spam conversation without an open ticket.
+    /// Finds, reopens or opens the ticket of the message. Returns the ticket with `Some(true)` if the message reopened it, with
+    /// `Some(false)` if the message opened it as a new ticket, and with `None` if it was open before. A spam conversation without an open
+    /// ticket gets no ticket.
     async fn ticket_for(
         &self,
         change: &WriteTransaction<'_>,

@@ -1,4 +1,4 @@
-//! Tests of API key lifetimes, with a fake clock (contract, section 3.2; our decisions, section 7), and the audit log.
+//! Tests of API key lifetimes (API contract, section 3.2), with a fake clock, and tests of the audit log.
 
 use std::sync::Arc;
 

@@ -1,10 +1,10 @@
-//! API key management (create, edit, rotate, delete), and the record of when each key was last used (contract, sections 3.2 and 5; our
-//! decisions, section 7). Called by `http` and `cli`.
+//! API key management (create, edit, rotate, delete), and the record of when each key was last used (API contract, sections 3.2 and 5).
+//! Called by `http` and `cli`.
 //!
 //! [`Service::authenticate`] hashes the secret of a request and notes the use. `store::api_key_auth` decides whether the key is valid.
 //!
-//! The last use of a key is kept in memory and written periodically (write-behind), since a write per request would cost
-//! more than most requests do.
+//! The last use of a key is kept in memory and written periodically (write-behind), since a write per request would cost more than most
+//! requests do.
 
 use std::{
     collections::HashMap,
@@ -32,7 +32,8 @@ const MAX_NAME_CHARS: usize = 100;
 pub struct NewKey {
     pub name: String,
     pub scopes: ScopeSet,
-    /// The user for whom the key acts. Absent: the store's oldest owner, or the editor if the editor is an admin.
+    /// The user for whom the key acts. If absent, the key acts for the store's oldest owner, but a key that an admin creates acts for this
+    /// admin.
     pub owner: Option<UserId>,
 }
 

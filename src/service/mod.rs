@@ -1,5 +1,5 @@
-//! Use-cases (application services), one file per kind of record. Called by `http`, `cli`, `delivery` and `app`; calls `store` and
-//! `search`; owns the transaction of every write.
+//! Use-cases (application services), one file per kind of record. The modules `http`, `cli`, `delivery` and `app` call the use-cases. The
+//! use-cases call `store` and `search`, and begin and commit the transaction of every write.
 
 pub mod accounts;
 pub mod bridges;
@@ -77,17 +77,17 @@ pub struct Service {
     rules: Rules,
     events: Arc<dyn Renderer>,
     bounds: StoreLimits,
-    /// The network addresses to which webhooks and bridges may lead.
+    /// The network addresses to which webhooks and bridges may lead. A bridge is an endpoint that delivers messages to their channel.
     targets: Targets,
     in_progress: InProgress,
     uses: PendingKeyUses,
     /// `None` in a process that has no search index, such as most commands.
     searches: Option<SearchService>,
-    /// Notified when a write is committed that queued a message or made one due.
+    /// Notified after the commit of a write that has queued a message, or has made a queued message due.
     outbox_notify: Arc<Notify>,
-    /// Notified when a write is committed that recorded or queued an event.
+    /// Notified after the commit of a write that has recorded or queued an event.
     deliveries: Arc<Notify>,
-    /// Present if this process serves a sandbox.
+    /// The sandbox that this process serves, if any: a database for tests whose clock can be advanced.
     sandbox: Option<Arc<Sandbox>>,
     /// Notified when a use-case of this process commits its write transaction. All waiters wake.
     commits: Arc<Notify>,
@@ -135,8 +135,8 @@ impl Service {
         Self { db: self.db.on_replica(), ..self.clone() }
     }
 
-    /// Returns a copy with a limit on how many statements of one store run at the same time. The limit applies to statements that may read
-    /// any number of rows.
+    /// Returns a copy with a limit on how many statements of one store run at the same time. Only statements that may read any number of
+    /// rows count towards the limit.
     #[must_use]
     pub fn within(&self, share: StatementLimit) -> Self {
         Self { db: self.db.within(share), ..self.clone() }

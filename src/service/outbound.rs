@@ -1,5 +1,5 @@
-//! The message outbox as `delivery` uses it: reserves entries for a limited time (claim and lease), records the outcome of an attempt, and
-//! decides whether a message is retried (our decisions, section 7).
+//! Use-cases with which `delivery` works through the outbox of messages. They reserve entries for a limited time (claim and lease), record
+//! the outcome of each attempt, and decide whether a message is retried.
 
 use super::{Result, Service};
 use crate::{
@@ -27,9 +27,10 @@ pub enum SendOutcome {
         /// The channel's id of the conversation, if it differs from the stored id.
         reference_id: Option<String>,
     },
-    /// The message may be sent later: retry, after the pause in milliseconds that the channel asks for, if any.
+    /// The channel did not accept the message now. The message is retried later. `after`: the pause in milliseconds that the channel asks
+    /// for.
     Again { reason: String, after: Option<i64> },
-    /// The message cannot be sent: do not retry.
+    /// The message cannot be sent. It is not retried.
     Failed { reason: String },
 }
 
@@ -39,7 +40,7 @@ pub const LEASE_MILLIS: i64 = 60_000;
 /// The maximum length of the stored reason of a failure, in characters.
 const MAX_REASON_CHARS: usize = 500;
 
-/// When a message fails, at most this many entries of messages that failed long ago are deleted.
+/// Each time a message fails, at most this many messages that failed long ago are deleted from the table of failed messages.
 const FORGOTTEN_AT_ONCE: u64 = 50;
 
 fn sanitized_reason(reason: &str) -> String {
@@ -47,7 +48,7 @@ fn sanitized_reason(reason: &str) -> String {
 }
 
 impl Service {
-    /// Resolves once this process has queued a message or made one due.
+    /// Resolves once this process has queued a message, or has made a queued message due.
     pub async fn outbox_filled(&self) {
         self.outbox_notify.notified().await;
     }
@@ -71,13 +72,13 @@ impl Service {
         let mut change = self.begin_alone(&outbox_entry.store_id, outbox_entry.actor.clone()).await?;
         let failure = match outcome {
             SendOutcome::Accepted { external_id, reference_id } => {
-                // A reference id that is not valid on this channel is ignored. It is no failure, since the channel has accepted the
-                // message.
+                // A reference id that is not valid on this channel is ignored. The attempt still counts as a success, since the channel has
+                // accepted the message.
                 let reference_id = reference_id
                     .and_then(|name| thread_name(outbox_entry.channel.as_str(), &name))
                     .filter(|name| *name != outbox_entry.reference_id);
                 if reference_id.is_some() {
-                    // Lock order: the conversation before its message, as in other writers.
+                    // To prevent deadlocks, the conversation is locked before its message, as in every write that locks both.
                     change.conversation(&outbox_entry.conversation_id).await?;
                 }
                 let taken = change.delete_outbox_entry(claimed).await?;

@@ -1,4 +1,4 @@
-//! Tests of reads: missing records, refused parameters, expansion.
+//! Tests of reads: missing records, refused parameters, and expansion (adding the related records that a request asks for).
 
 use std::sync::{Arc, atomic::Ordering};
 

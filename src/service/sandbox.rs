@@ -1,10 +1,10 @@
-//! The clock of a sandbox: the use-cases that read it, and that advance it while the workers make all delivery attempts that fall due.
+//! Use-cases for the clock of a sandbox, which read the clock or advance it. A sandbox is a database for tests whose clock can be advanced.
 //!
-//! An advance moves the clock to each instant at which a delivery or a message is due, and finally to the requested time. The clock stops
-//! at each of these instants until the delivery workers have made all due attempts. So no attempt is in progress when the clock moves on.
-//! State that depends on the clock alone, such as the end of a snooze or the expiry of a key, needs no work.
+//! An advance moves the clock to each instant at which a message or a delivery to a webhook is due, and finally to the requested time. The
+//! clock stops at each of these instants until the delivery workers have made all due attempts. So no attempt is in progress when the clock
+//! moves on. State that depends on the clock alone, such as the end of a ticket's snooze or the expiry of a key, needs no work.
 //!
-//! Guarantees: Of several concurrent advances, one runs, and the others are refused. An instant is stored before the clock shows it, so a
+//! Guarantees: of several concurrent advances, one runs, and the others are refused. Each instant is stored before the clock shows it. So a
 //! server that is killed continues from the stored instant when it restarts, and never from an earlier instant.
 
 use std::{
@@ -37,7 +37,7 @@ pub const LONGEST_AHEAD: i64 = 731 * 24 * 60 * 60 * 1000;
 /// has reached.
 const LONGEST_ADVANCE: Duration = Duration::from_secs(600);
 
-/// An order to the worker of a queue.
+/// An order to one of the two delivery workers: the worker of messages, or the worker of webhooks.
 pub enum DrainOrder {
     /// Make all due attempts, until this instant of real time at the latest. Then wait for the next order.
     Drain { until: Instant, done: oneshot::Sender<Result<Attempts>> },
@@ -63,8 +63,8 @@ pub struct Sandbox {
 }
 
 impl Sandbox {
-    /// Makes a sandbox with this clock, which is `stored` milliseconds ahead of real time according to the database. Also returns the order
-    /// channels for the workers of messages and of webhooks.
+    /// Makes a sandbox with this clock, which is `stored` milliseconds ahead of real time according to the database. Also returns the
+    /// channels of orders to the workers of messages and of webhooks.
     pub fn new(clock: Arc<SandboxClock>, stored: i64) -> (Arc<Self>, [DrainOrders; 2]) {
         let ((messages, message_orders), (webhooks, webhook_orders)) = (mpsc::unbounded_channel(), mpsc::unbounded_channel());
         let orders = [message_orders, webhook_orders].map(|orders| Arc::new(tokio::sync::Mutex::new(orders)));
@@ -76,7 +76,7 @@ impl Sandbox {
     }
 }
 
-/// The time that the clock shows, and whether it is being advanced.
+/// The time that the clock shows, and whether the clock is being advanced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShownClock {
     pub now: Timestamp,
@@ -90,14 +90,14 @@ pub struct ShownClock {
 pub struct Advanced {
     pub from: Timestamp,
     pub now: Timestamp,
-    /// The number of attempts during the advance to send messages of the store.
+    /// The number of attempts to send messages of the store, made during the advance.
     pub message_attempts: u64,
-    /// The number of attempts during the advance to deliver events of the store to webhooks.
+    /// The number of attempts to deliver events of the store to webhooks, made during the advance.
     pub webhook_attempts: u64,
     pub due_counts: DueCounts,
 }
 
-/// Guard of an advance: the clock is stopped until the guard is dropped. Then the clock runs on, and the workers are released.
+/// Guard of an advance. When the guard is dropped, the stopped clock runs on, and the workers return to normal work.
 struct ClockStopGuard(Arc<Sandbox>);
 
 impl Drop for ClockStopGuard {
@@ -194,8 +194,8 @@ impl Service {
         Ok(())
     }
 
-    /// Drains the queues of messages and of webhooks alternately until no attempt is due: a message that was sent causes an event for
-    /// webhooks, and the receiver of the event may send messages.
+    /// Drains the queues of messages and of webhooks in turn, until no attempt is due. One pass is not enough: a message that was sent
+    /// causes an event for webhooks, and the receiver of the event may send messages.
     async fn drain(&self, sandbox: &Sandbox, until: Instant, [messages, events]: &mut [Attempts; 2]) -> Result<()> {
         loop {
             drain_queue(&sandbox.messages, until, messages).await?;

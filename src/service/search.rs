@@ -1,4 +1,4 @@
-//! Search of messages and contacts: hits from the index, rows from the database.
+//! Use-cases that search messages and contacts. The search index finds the hits, and the database has their rows.
 
 use std::collections::HashMap;
 
@@ -30,7 +30,7 @@ impl Service {
         Ok(found.page(&page, rows, |contact| contact.id.as_str()).map(|(_, contact)| contact_hit(text, contact)))
     }
 
-    /// Finds the contacts that match the search text and the times of a filter in the search index, and returns their rows.
+    /// Finds contacts in the search index, by the search text and the update times of the filter. Returns the rows of these contacts.
     pub(super) async fn found_contacts(&self, store: &StoreId, filter: ContactFilter, page: PageRequest) -> Result<Page<Contact>> {
         let text = filter.search.unwrap_or_default();
         let order = if self.rules().contacts_by_relevance { SortOrder::Relevance } else { SortOrder::Newest };
@@ -46,7 +46,7 @@ impl Service {
         Ok(found.page(&page, rows, |contact| contact.id.as_str()).map(|(_, contact)| contact))
     }
 
-    /// Returns the primary database, from which hits are read: a standby may lag behind the index.
+    /// Returns the primary database. The rows of hits are read from it, since a standby may lag behind the search index.
     fn indexed(&self) -> Db {
         self.db().on_primary()
     }
@@ -63,7 +63,7 @@ fn search(store: &StoreId, noun: SearchableKind, text: &str, page: PageRequest) 
     Search { store: store.clone(), noun, text: text.to_owned(), order: SortOrder::Relevance, from: None, before: None, page }
 }
 
-/// The hits of a search in order. `ranked`: whether the order is by relevance.
+/// The hits of a search, in order. `ranked` says whether they are ordered by relevance.
 struct RankedHits {
     found: HitPage,
     ranked: bool,

@@ -1,4 +1,5 @@
-//! Use-cases that add, change and remove the seats of a store's users (our decisions, section 7). Called by `http` and `cli`.
+//! Use-cases that add, change and remove the seats of a store. A seat is the membership of a user in a store, with the user's role. `http`
+//! and `cli` call these use-cases.
 
 use serde_json::json;
 
@@ -14,7 +15,7 @@ use crate::domain::{
     users_teams_labels::{Role, RoleKind, User, UserView},
 };
 
-/// The maximum number of seats of a store to which a seat can be added. An import may bring more.
+/// A seat can be added only to a store with fewer seats than this. An import may exceed the limit.
 const MAX_SEATS: usize = 1000;
 /// The maximum length of a new user's name, in characters.
 const MAX_NAME_CHARS: usize = 100;
@@ -47,7 +48,8 @@ fn is_owner((_, role): &SeatWithRole) -> bool {
     role.as_deref() == Some(OWNER)
 }
 
-/// Refuses a change that takes the store's last owner away: the seat with this id, if no other owner has joined the store.
+/// Refuses a change to the seat `id` if this seat belongs to the store's last owner. An owner who was invited and has not joined does not
+/// count.
 fn must_keep_an_owner(seats: &[SeatWithRole], id: &SeatId) -> Result<()> {
     let mut owners = seats.iter().filter(|seat| is_owner(seat) && seat.0.user_id.is_some());
     if owners.next().is_some_and(|(owner, _)| owner.id == *id) && owners.next().is_none() {
@@ -56,8 +58,8 @@ fn must_keep_an_owner(seats: &[SeatWithRole], id: &SeatId) -> Result<()> {
     Ok(())
 }
 
-/// Returns whether the editor is an owner. The role is that of the locked seats, since the editor may have lost it after the request was
-/// authenticated. Refuses an editor who no longer manages the store.
+/// Returns whether the editor is an owner. The editor's role is read from the locked seats, since the role may have changed after the
+/// request was authenticated. Refuses an editor who is no longer an owner or admin.
 fn is_by_owner(seats: &[SeatWithRole], editor: &Editor, field: &str) -> Result<bool> {
     let Some(user) = &editor.user_id else { return Ok(editor.is_owner) };
     let role = seats.iter().find(|(seat, _)| seat.user_id.as_ref() == Some(user)).and_then(|(_, role)| role.as_deref());
@@ -79,7 +81,8 @@ fn seat<'s>(seats: &'s [SeatWithRole], id: &SeatId) -> Result<&'s SeatWithRole> 
 }
 
 impl Service {
-    /// Adds a user who has joined the store, and the role if the store has none of this kind. Only an owner may add an owner.
+    /// Adds a user, who counts as joined without an invitation. If the store has no role of this kind, adds the role, too. Only an owner
+    /// may add an owner.
     pub async fn add_user(&self, editor: &Editor, new: NewUser) -> Result<(UserId, UserView)> {
         new.check()?;
         self.must_exist(&editor.store_id).await?;
@@ -169,7 +172,7 @@ impl Service {
         Ok(taken)
     }
 
-    /// Returns the users of a store that exists, oldest first, each with the role if it is known.
+    /// Returns the users of a store, oldest first, each with the role if it is known. Fails if there is no such store.
     pub async fn users_of_store(&self, store: &StoreId) -> Result<Vec<(User, Option<Role>)>> {
         self.must_exist(store).await?;
         Ok(self.db().users(store, None).await?)

@@ -1,4 +1,5 @@
-//! Tests of concurrent messages in both directions while tickets are closed, and of a send that loses a race.
+//! Tests of inbound and outbound messages that arrive while tickets are being closed, and of a send that loses a race against another
+//! write.
 
 use std::sync::{
     Arc,

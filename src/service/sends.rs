@@ -1,8 +1,8 @@
-//! Use-cases that send messages to contacts: texts, e-mails, templates (contract, section 4.3; our decisions, sections 6.10 to 6.12 and 7).
+//! Use-cases that send messages to contacts: texts, e-mails, templates.
 //!
 //! Transactional outbox: a message is stored with its outbox entry in one transaction. `delivery` sends the message of the entry, and
-//! records the outcome with [`Service::record_send_outcome`](super::outbound). A message to a channel that is part of this server (the
-//! widget) needs no outbox entry: it counts as sent once it is stored, and its event is part of the same commit.
+//! records the outcome with [`Service::record_send_outcome`](super::outbound). A message to the web chat (the channel `widget`), which is
+//! part of this server, needs no outbox entry: it counts as sent once it is stored, and its event is part of the same commit.
 
 use serde_json::Value;
 
@@ -138,7 +138,7 @@ impl Service {
         let mut change = begin!(self, by);
         let account = change.account(id).await?.ok_or_else(|| Error::missing("body.accountId", "account", id))?;
         let channel = account.channel.as_str();
-        // A new conversation has no ticket.
+        // `thread` is a conversation with its open ticket. A new conversation has no ticket.
         let (thread, content) = match first {
             FirstMessage::Mail(letter) => {
                 if !is_mail(channel) {
@@ -163,7 +163,8 @@ impl Service {
                 let thread = match thread_of(&change, &account, phone).await? {
                     Some(conversation) => {
                         let ticket = change.open_ticket(&conversation.id).await?;
-                        // The message goes to the phone number, even if the conversation has another reference id.
+                        // The message goes to the phone number, even if the conversation has another reference id (the channel's id of the
+                        // conversation).
                         (Conversation { reference_id: (*phone).to_owned(), ..conversation }, ticket)
                     }
                     None => {
@@ -241,7 +242,7 @@ impl Service {
         change.dispatch(&outbox_entry)
     }
 
-    /// Returns an error text that says in which conversation no free text can be sent at the moment, and why.
+    /// Returns the error text for a conversation to which no free text can be sent at the moment. The text says why.
     pub(super) fn closed(&self, closed: ReplyWindowClosed) -> String {
         match closed {
             ReplyWindowClosed::TemplateOnly => format!(

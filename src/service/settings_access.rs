@@ -1,9 +1,9 @@
-//! Use-cases for access to a store's settings by links, sessions and tokens (credentials), for the users of a channel account, and for the
-//! audit log (contract, section 5; our decisions, section 7).
+//! Use-cases for three parts of a store's settings: the credentials with which users open the settings (links, sessions and tokens), the
+//! users that a channel account permits, and the audit log.
 //!
-//! Of a credential's secret, only the hash is stored. The role and the seat of the user are looked up on every request, so a user who loses
-//! the role or the seat immediately loses access to the settings. Credentials expire by real time, so users stay signed in when the clock
-//! of a sandbox is advanced.
+//! Only the hash of a credential's secret is stored. The role and the seat of the user are looked up on every request, so a user who loses
+//! the role or the seat immediately loses access to the settings. Credentials expire by real time, not by the clock of a sandbox (a
+//! database for tests whose clock can be advanced). So users stay signed in when the clock of the sandbox is advanced.
 
 use std::collections::{HashMap, HashSet};
 
@@ -40,7 +40,8 @@ pub struct RemovedAccess {
 }
 
 impl Service {
-    /// Creates a link to the settings page, or a token with these grants, for a user of the store. Its secret is returned only here.
+    /// Creates a link to the settings page, or a token with the permissions `can`, for a user of the store. Only this call returns the
+    /// secret.
     pub async fn issue(&self, editor: &Editor, user: &UserId, kind: CredentialKind, can: GrantSet) -> Result<(Secret, Manager)> {
         self.must_exist(&editor.store_id).await?;
         let secret = self.grant(editor, &NewCredential { user, kind, can, sent_to: None }).await?;
@@ -102,7 +103,8 @@ impl Service {
             request_id: Some(request_id.to_owned()),
         };
         let mut change = self.begin_edit(&editor).await?;
-        // The user row is locked, so that a concurrent revocation of the user's credentials sees the session.
+        // `known_users` locks the user row. So a concurrent revocation of the user's credentials waits, and then revokes the new session,
+        // too.
         if change.known_users(&[&manager.user_id]).await?.is_empty() {
             return Ok(None);
         }
@@ -123,7 +125,7 @@ impl Service {
         Ok(Some((secret, Manager { expires_at, ..manager.clone() })))
     }
 
-    /// Deletes the credential with this secret, with which the request was authenticated.
+    /// Ends the session of the request: deletes the credential with this secret.
     pub async fn end_session(&self, editor: &Editor, secret: &str) -> Result<()> {
         let mut change = self.begin_edit(editor).await?;
         change.delete_credential(&SecretHash::of(secret).credential_id()).await?;
@@ -212,8 +214,9 @@ impl Service {
     }
 }
 
-/// Removes the assignee of those tickets whose assignee loses access; returns their number. A ticket that was reassigned
-/// after `tickets` were read keeps its new assignee. Lock order: conversations before their tickets, as for an inbound message.
+/// Removes the assignee from each ticket whose assignee loses access. Returns the number of these tickets. A ticket that was reassigned
+/// after `tickets` were read keeps its new assignee. To prevent deadlocks, conversations are locked before their tickets, as for an inbound
+/// message.
 pub(super) async fn unassign(change: &mut WriteTransaction<'_>, tickets: Vec<TicketId>, loses: impl Fn(&UserId) -> bool) -> Result<usize> {
     change.lock_conversations_of(&tickets).await?;
     let mut count = 0;

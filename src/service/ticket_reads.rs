@@ -34,7 +34,8 @@ impl Service {
         Ok(Page { rows: self.expand_tickets(store, rows, expand).await?, next, total })
     }
 
-    /// Checks the field filters against the field definitions, which one statement reads. Returns them in the form that queries use.
+    /// Checks the field filters against the field definitions, which are read in one statement. Returns the filters in the form that
+    /// queries use.
     async fn field_tests(&self, store: &StoreId, filters: Vec<FieldFilter>) -> Result<Vec<FieldTest>> {
         let ids = filters.iter().map(|filter| &filter.field_id).filter(|id| FieldKind::of_system_key(id.as_str()).is_none()).collect();
         let kinds = self.db().kinds_of_ticket_fields(store, ids).await?;

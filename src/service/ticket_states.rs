@@ -1,5 +1,5 @@
-//! Ticket transitions without an operation in `/v1`: unassign, snooze, and the escalation from the AI (our decisions, sections
-//! 7 and 8). Called by the settings API.
+//! Use-cases that only the settings API has, since the public API (`/v1`) has no operations for them: unassign a ticket, snooze a ticket,
+//! and escalate a conversation from the AI to humans.
 
 use serde_json::{Value, json};
 
@@ -43,7 +43,7 @@ impl Service {
         change.finish(by, view).await
     }
 
-    /// Snoozes an open ticket.
+    /// Snoozes an open ticket: the ticket stays open, but is hidden until the time `until`.
     pub async fn snooze_ticket(
         &self,
         by: &WriteContext<'_, TicketView>,

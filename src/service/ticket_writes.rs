@@ -1,4 +1,4 @@
-//! Use-cases that change tickets: set fields, close, assign (contract, sections 3.1 and 4.3; our decisions, sections 6.1 to 6.5).
+//! Use-cases that change tickets: set fields, close, assign.
 
 use std::collections::{HashMap, HashSet};
 
@@ -105,7 +105,7 @@ impl Service {
         let sent: Vec<_> = closing.fields.0.iter().map(|(key, value)| (FieldId::from(key.as_str()), value)).collect();
         let mut judged = self.validate_patterns(by.store, FieldOwner::Ticket, MAX_VALUES, &sent).await?;
         let mut change = begin!(self, by);
-        // Lock order: the user before the ticket, as in the removal of a user.
+        // To prevent deadlocks, the user is locked before the ticket, as in the removal of a user.
         let handler_known = match &closing.handled_by {
             Some(user) => !change.known_users(&[user]).await?.is_empty(),
             None => true,
@@ -176,7 +176,8 @@ impl Service {
         }
         let mut change = begin!(self, by);
         let ids: Vec<&TicketId> = items.iter().map(|item| &item.ticket_id).collect();
-        // Lock order: users and accounts before tickets, as in the removal of a user or of a user's access to an account.
+        // To prevent deadlocks, users and accounts are locked before tickets, as in the removal of a user or of a user's access to an
+        // account.
         let users: HashSet<UserId> =
             change.known_users(&items.iter().map(|item| &item.assignee).collect::<Vec<_>>()).await?.into_iter().collect();
         change.lock_accounts_shared(&ids).await?;

@@ -1,4 +1,5 @@
-//! Undelivered messages (dead letters, and messages that wait for an attempt): lists them, and retries one at a user's request.
+//! Use-cases that list undelivered messages, and retry one at a user's request. A message is undelivered if it failed for good (dead
+//! letter), or waits for an attempt.
 
 use serde_json::json;
 
@@ -41,8 +42,9 @@ impl Service {
         Ok(all)
     }
 
-    /// Queues a failed message again, or makes the next attempt of a pending message due now, and those of the messages before it in its
-    /// conversation, which are sent first. An attempt in progress is not repeated.
+    /// Retries a message. A failed message is queued again. For a pending message, the next attempt becomes due now. The attempts of the
+    /// earlier messages of its conversation become due, too, since the messages of a conversation are sent in order. An attempt in progress
+    /// is not repeated.
     pub async fn retry_message(&self, editor: &Editor, id: &MessageId) -> Result<()> {
         let mut change = self.begin_edit(editor).await?;
         let former = if let Some(hastened) = change.make_message_due(id).await? {
@@ -51,7 +53,7 @@ impl Service {
             self.requeue_message(&mut change, outbox_entry).await?;
             Some(Delivery::Failed)
         } else if change.make_message_due(id).await?.is_some() {
-            // A concurrent request has just queued the message again.
+            // A concurrent request has just queued the message again, so this request is not audited.
             None
         } else {
             return Err(refusal(&change, id).await?);
@@ -68,7 +70,7 @@ impl Service {
     }
 
     async fn requeue_message(&self, change: &mut WriteTransaction<'_>, mut outbox_entry: OutboxEntry) -> Result<()> {
-        // The channel must still permit a text now. It permits an e-mail or a template at any time.
+        // A free text may be sent only if its channel still permits one now. An e-mail or a template is permitted at any time.
         if matches!(outbox_entry.content, Content::Text(_)) && !is_mail(outbox_entry.channel.as_str()) {
             let conversation = change.conversation(&outbox_entry.conversation_id).await?;
             let conversation =

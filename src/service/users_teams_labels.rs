@@ -34,7 +34,7 @@ impl Service {
             .map(|team: Team| TeamView { members: members.remove(&team.id).unwrap_or_default().into_iter().map(member).collect(), team }))
     }
 
-    /// Returns the users in `ids` that can be shown, by user id. Runs no statement if `ids` is empty.
+    /// Returns those users in `ids` that have joined the store and have a name to show, by user id. Runs no statement if `ids` is empty.
     pub(super) async fn user_refs(&self, store: &StoreId, ids: Vec<&UserId>) -> Result<HashMap<UserId, UserRef>> {
         let users = self.db().users_by_id(store, ids).await?;
         Ok(users.into_iter().filter_map(|user| self.user_ref(user)).map(|user| (user.user_id.clone(), user)).collect())

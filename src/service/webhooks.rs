@@ -1,5 +1,5 @@
-//! Webhook subscriptions: management, queue, the decision whether a failed delivery is retried, replay and attempt log (contract,
-//! section 6; our decisions, section 8).
+//! Use-cases for webhook subscriptions: the subscriptions themselves, the queue of their deliveries, retries, replays, and the log of
+//! attempts.
 //!
 //! `delivery` reserves (claims) queued events, attempts to deliver them, and records the outcome with [`Service::settle_delivery`], which
 //! decides whether the event is retried.
@@ -39,11 +39,12 @@ pub struct WebhookSettings {
     pub account_id: Option<Option<AccountId>>,
 }
 
-/// The lease of an attempt in milliseconds: when it expires, another process may repeat the attempt. The time-out of an
-/// endpoint is 15 seconds.
+/// The lease of an attempt in milliseconds: when it expires, another process may repeat the attempt. The lease is longer than the time-out
+/// of an endpoint, which is 15 seconds.
 pub const LEASE_MILLIS: i64 = 60_000;
 
-/// Batch size of a replay, in events per transaction. Until such a transaction ends, new events can be neither numbered nor delivered.
+/// Batch size of a replay, in events per transaction. Until such a transaction ends, new events get no sequence number and are not
+/// delivered.
 const REPLAYED_AT_ONCE: i64 = 5_000;
 
 /// Batch size of the deletion of a webhook's attempt log, in rows per transaction.
@@ -174,9 +175,9 @@ impl Service {
         Ok(event)
     }
 
-    /// Replays events; returns their number. `dry_run` only counts them. Large replays are queued in batches, each in a transaction of its
-    /// own, so that other writers need not wait for the whole replay. After an interruption, another replay with `missing` queues the
-    /// events that are still missing.
+    /// Delivers events again; returns their number. With `dry_run`, only counts the events. Large replays are queued in batches, each in a
+    /// transaction of its own, so that other writers need not wait for the whole replay. After an interruption, another replay with
+    /// `missing` queues the events that are still missing.
     pub async fn replay(&self, editor: &Editor, id: &WebhookId, replay: Replay, dry_run: bool) -> Result<i64> {
         self.number_former(&editor.store_id).await?;
         let store = &editor.store_id;
@@ -243,7 +244,7 @@ impl Service {
         self.deliveries.notified().await;
     }
 
-    /// Numbers and queues recorded events, if there are subscriptions, and returns when the next delivery is due.
+    /// If there are subscriptions, gives recorded events their sequence numbers and queues them. Returns when the next delivery is due.
     pub async fn next_delivery_at(&self) -> Result<Option<Timestamp>> {
         if self.db().is_subscribed_to().await? {
             self.db().number_events(None, self.clocks_and_ids().now()).await?;

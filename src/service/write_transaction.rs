@@ -1,9 +1,8 @@
-//! Write transaction of the use-cases: row changes, domain events (transactional outbox), and the stored response to a request with an
-//! idempotency key are committed together.
+//! The write transaction of a use-case. It commits the changed rows, the domain events (transactional outbox), and the stored response to a
+//! request with an idempotency key together.
 //!
 //! A use-case begins with [`Service::begin`], changes rows through [`WriteTransaction`], notes an `EventChange` for each event, and ends
-//! with [`WriteTransaction::finish`]. This function renders and records the events, stores the response under the idempotency key, and
-//! commits (our decisions, sections 6.13 and 8).
+//! with [`WriteTransaction::finish`]. `finish` renders and records the events, stores the response under the idempotency key, and commits.
 
 use std::{
     collections::HashSet,
@@ -25,7 +24,7 @@ use crate::{
     store::{self, Write, transaction::write::StoredResponse},
 };
 
-/// Serialises an event in the format of the API revision. Called inside the transaction; exactly these bytes are delivered.
+/// Serialises an event in the format of the API revision. Called inside the write transaction. The returned bytes are delivered unchanged.
 pub trait Renderer: Send + Sync + 'static {
     fn render(&self, store: &StoreId, event: &Event) -> Vec<u8>;
 }
@@ -37,7 +36,7 @@ pub struct WriteContext<'a, T> {
     pub once: Option<IdempotentRequest<'a, T>>,
     /// The author of a settings change. `None` for any other write.
     pub editor: Option<&'a Editor>,
-    /// Set for the send of a draft, which is marked as released (approved and sent) in the same transaction.
+    /// Set if the write sends a draft. The draft is marked as released (approved and sent) in the same transaction.
     pub release: Option<&'a Release>,
     /// Whether the write is a dry run: all checks and changes are made, and then rolled back.
     pub is_dry_run: bool,
@@ -59,12 +58,12 @@ impl<'a, T> WriteContext<'a, T> {
         Self { once, ..self }
     }
 
-    /// Makes the write the send of a draft. The draft is marked as released (approved and sent) in the same transaction.
+    /// Makes the context of a write that sends a draft. The same transaction marks the draft as released (approved and sent).
     pub fn with_draft_release(self, release: &'a Release) -> Self {
         Self { release: Some(release), ..self }
     }
 
-    /// Makes the write a dry run, which is rolled back at its end. It shows whether the same write would be refused.
+    /// Makes the write a dry run, which is rolled back at its end. A dry run shows whether the write would be refused.
     pub fn as_dry_run(self) -> Self {
         Self { is_dry_run: true, ..self }
     }
@@ -160,7 +159,8 @@ impl Service {
         let name = format!("{}\u{1f}{}\u{1f}{}", by.store, once.operation, once.key);
         let held = self.in_progress.hold(name).ok_or_else(busy)?;
         let mut change = self.begin_by(by).await?;
-        // If a request with the same key was just refused, it holds the lock on the key until its rollback has reached the database.
+        // A request with the same key that was just refused holds the lock on the key until its rollback has reached the database. So this
+        // request tries to get the lock several times.
         let mut looks = 0;
         while !change.try_named_lock(&format!("{}\u{1f}{}", once.operation, once.key)).await? {
             looks += 1;
@@ -173,7 +173,7 @@ impl Service {
             if kept.request_hash != once.request_hash {
                 return Err(Error::KeyReused);
             }
-            // The stored response is returned only once the first request is durable.
+            // `end` waits until the first request is durable. Only then is its stored response returned.
             change.end().await?;
             return Ok(WriteStart::Replay(kept.body));
         }
@@ -294,7 +294,7 @@ impl WriteTransaction<'_> {
         Ok(WriteOutcome::New(answer))
     }
 
-    /// Records the events and the audit log entries, and commits. If this write changed nothing, it still waits until other writes whose
+    /// Records the events and the audit log entries, and commits. A write that changed nothing still waits until the other writes whose
     /// changes it has read are durable. A dry run is rolled back.
     pub async fn end(self) -> Result<()> {
         if self.is_dry_run {

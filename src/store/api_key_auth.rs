@@ -1,5 +1,5 @@
-//! API key authentication: the look-up of a caller by the hash of its secret. Also the storage of the server's own secrets, such as the key
-//! with which it authenticates cursors.
+//! Looks up the caller of a request by the hash of the secret of its API key. Also stores the server's own secrets, such as the key with
+//! which the server authenticates (signs) pagination cursors.
 
 use sea_orm::{ActiveValue::Set, ColumnTrait, EntityTrait, QueryFilter, sea_query::OnConflict};
 
@@ -31,10 +31,10 @@ const fn secret_row_of_server(name: &str) -> SecretRow<'_> {
     SecretRow { table: SECRETS.table, store: "", owner: name }
 }
 
-/// The SQL that finds callers by the hashes of their secrets. It ends before the list of hashes, which the batched look-up appends. It also
-/// finds callers whose secret or key has expired; `Db::find_caller` leaves these out. It is a constant and not built from entities, since
-/// nearly every request runs it. `$newest`: with a standby, the column for the newest transaction that changed the caller's store;
-/// otherwise empty.
+/// The SQL that finds callers by the hashes of their secrets. The batched look-up appends the list of hashes. The SQL also finds callers
+/// whose secret or key has expired; `Db::find_caller` leaves these out. The SQL is a constant and is not built by the ORM, since nearly
+/// every request runs it. `$newest` is the column for the newest transaction that changed the caller's store, or empty if the server has no
+/// standby.
 macro_rules! callers {
     ($newest:literal) => {
         concat!(
@@ -84,8 +84,9 @@ impl Db {
     }
 
     /// Returns the server's secret of that name. If there is none yet, stores `fresh` as the secret. Every process on a database gets the
-    /// same secret, except a process that lacks the encryption key of the secret. That process gets back the `fresh` that it passed, so it
-    /// cannot read the cursors of other processes, and builds its search index anew.
+    /// same secret, except a process that lacks the encryption key of the secret: that process gets back the `fresh` that it passed. It
+    /// then cannot verify the cursors of other processes, and builds its search index anew: the secret `search` identifies the database to
+    /// which an index belongs.
     pub async fn server_secret(&self, name: &str, fresh: Vec<u8>) -> Result<Vec<u8>> {
         let find = || self.find_one(server_secrets::Entity::find().filter(server_secrets::Column::Name.eq(name)));
         let mut found = find().await?;

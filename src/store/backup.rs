@@ -1,8 +1,8 @@
 //! Back-up and restore of a SQLite database. A back-up can be made while a server runs; a restore replaces the database.
 //!
-//! A restore copies the back-up into `FILE.partial`, checks the copy, and renames it to `FILE.restoring`. If the restore is interrupted
-//! before `FILE.restoring` has replaced `FILE`, the command `counterpart restore FILE.restoring` completes it. Until then every other
-//! command refuses the database.
+//! A restore copies the back-up into `FILE.partial`, checks the copy, and renames the copy to `FILE.restoring`. If the restore is
+//! interrupted before `FILE.restoring` has replaced `FILE`, the command `counterpart restore FILE.restoring` completes the restore. Until
+//! then every other command refuses the database.
 
 use std::{
     fs::{self, File, Metadata},
@@ -100,7 +100,7 @@ pub fn restore(backup: &Path, database: &Path, progress: Option<Progress<'_>>) -
     let lock = lock(&database)?;
     let restored = restore_locked(backup, &found, &database, &restoring, &lock, progress);
     if restored.is_err() && lock.metadata().is_ok_and(|found| found.len() == 0) {
-        // The file is empty, so there was no database: as a rule the call of `lock` above has created the file.
+        // An empty file is no database: as a rule the call of `lock` above has created it. So the file is deleted again.
         remove(&database)?;
     }
     restored
@@ -149,7 +149,8 @@ fn lock(database: &Path) -> Result<File> {
     let file = file.map_err(|error| io_error(database, &error))?;
     match fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) if fs::metadata(database).is_ok_and(|found| file.metadata().is_ok_and(|open| open.ino() == found.ino())) => Ok(file),
-        // `Ok` here: the lock is on a file that another restore has replaced at this path since this process opened it.
+        // Here `Ok` means that the locked file is no longer at this path: another restore has replaced the file after this process opened
+        // it.
         Ok(()) | Err(rustix::io::Errno::AGAIN | rustix::io::Errno::ACCESS) => {
             Err(backup_error(database, "is open in another process; stop it first"))
         }
@@ -171,9 +172,9 @@ fn own_as(copy: &Path, former: &Metadata) -> Result<()> {
     Ok(())
 }
 
-/// Makes hard links to the database and its WAL under a second name, by which they remain when the restore replaces them. Returns that
-/// name. The name contains the time at which the restore copied the back-up, so that a restore that is continued uses the same name. `None`
-/// if there is no database to keep.
+/// Gives the database file and its WAL a second name with hard links, so that both files remain when the restore replaces the database.
+/// Returns the second name, or `None` if there is no database to keep. The name contains the time at which the restore copied the back-up,
+/// so a continued restore uses the same name.
 fn keep_former(database: &Path, restoring: &Path) -> Result<Option<PathBuf>> {
     if !fs::metadata(database).is_ok_and(|found| found.len() > 0) {
         return Ok(None);

@@ -1,11 +1,13 @@
-//! The change feed: change data capture for copies of a store. State of a feed, sequence numbers of its entries, pages, and retention.
+//! The change feed of a store: a log of changed records, by which clients keep copies of the store up to date (change data capture). This
+//! file has the state of a feed, the sequence numbers of its entries, its pages, and the deletion of old entries.
 //!
-//! Triggers of the database append an entry to `record_changes` for each changed record of a store whose feed is active. Each reader,
-//! before it reads, assigns sequence numbers to the entries that are committed and have none; one process at a time does that. So once a
-//! reader has seen a number, no smaller number appears later. A page contains the records as they are in one snapshot, not as they were
-//! after each change.
+//! Triggers of the database append an entry to `record_changes` for each changed record of a store whose feed is active. Before a reader
+//! reads entries, it assigns sequence numbers to the committed entries that have none. Only one process at a time does so. So once a reader
+//! has seen a number, no smaller number appears later. A page contains the records as they are in one snapshot, not as they were after each
+//! change.
 //!
-//! Entries are kept for a week. A feed that was not read for a week becomes inactive. When it is activated again, its numbers continue.
+//! Entries are kept for a week. A feed that was not read for a week becomes inactive. When the feed is activated again, its numbers
+//! continue.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -32,13 +34,13 @@ const ENTRIES: NumberedTable = NumberedTable { name: "record_changes", lock: Adv
 /// The most entries that are deleted in one transaction.
 const BATCH: i64 = 500;
 
-/// The greatest number of entries that one statement searches for entries of the requested kinds of records.
+/// The most entries that one statement reads in search of entries of the requested kinds of records.
 const MAX_SCANNED: i64 = 10_000;
 
-/// How long entries are kept, and after how long without a reader a feed becomes inactive.
+/// How long entries are kept. A feed that was not read for this time becomes inactive.
 const KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// The precision of the stored time at which a feed was last read: a read replaces this time only once it is at least this old.
+/// The precision of the stored time at which a feed was last read: a read updates the stored time only if that time is at least this old.
 const READ_TIME_PRECISION: Duration = Duration::from_secs(3600);
 
 /// The value of `change_feeds.activated_by` between [`Db::activate_feed`] and [`Db::note_feed_activation`]. It is greater than all
@@ -124,7 +126,7 @@ impl Db {
         if self.backend() == DbBackend::Postgres {
             self.enable_change_triggers().await?;
         }
-        // On PostgreSQL, `note_feed_activation` replaces this value after the transaction below has committed.
+        // On PostgreSQL, `note_feed_activation` replaces `ACTIVATION_PENDING` after the transaction below has committed.
         let transaction = if self.backend() == DbBackend::Sqlite { 0 } else { ACTIVATION_PENDING };
         let mut sql = Sql::of(store, "INSERT INTO change_feeds (store_id, active, activated_by, last_sequence, forgotten, used_at) ");
         sql.push(&format!("VALUES ($1, TRUE, {transaction}, 0, 0, ")).integer(now.millis());
@@ -191,7 +193,8 @@ impl Db {
                 is_kept = tx.run(&sql).await? == 0;
                 tx.commit().await?;
             }
-            // Entries that are numbered later than `now` belong to a feed that became active again meanwhile.
+            // If the feed is inactive, all its entries are deleted. Entries that were numbered later than `now` stay: they belong to a feed
+            // that has become active again meanwhile.
             let before = if is_kept { before } else { now.millis().saturating_add(1) };
             while let Some(end) = self.end_of_old(&store, before).await? {
                 forgotten += self.forget_through(&store, end).await?;
@@ -327,8 +330,8 @@ mod tests {
             return;
         }
         let (db, store) = (fixture.db.clone(), fixture.store.clone());
-        // Holds the activating transaction up after it has got its id: it has to wait for the lock on the store's row. Uses a second `Db`,
-        // since `db` has only two connections for writes.
+        // The open transaction `blocking` locks the store's row, so the activating transaction waits for this lock after it has got its id.
+        // `other` is a second `Db`, since `db` has only two connections for writes.
         let other = Db::open(&fixture.url, 1, None).await.unwrap();
         let blocking = other.begin().await.unwrap();
         blocking.script("SELECT 1 FROM stores FOR UPDATE").await.unwrap();

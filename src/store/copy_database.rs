@@ -1,5 +1,6 @@
-//! The database of `counterpart copy`: a replica of stores' records, fed by the change feed, in SQLite or PostgreSQL. No server uses this
-//! database. Its two tables are created here and not by migrations.
+//! The database of the command `counterpart copy`, in SQLite or PostgreSQL: a copy of the records of stores. The command keeps the copy up
+//! to date with a server's change feed, which lists changed records. No server uses this database. Its two tables are created here and not
+//! by migrations.
 //!
 //! Guarantees: the records and the copy's position in the feed commit together. If two processes write to the same copy at the same time,
 //! the later write is refused.
@@ -45,7 +46,7 @@ pub struct CopiedRecord {
     pub id: String,
     /// The record as JSON, byte for byte as an export writes it. `None`: the record was deleted.
     pub record: Option<String>,
-    /// Whether an export marks the record as one that breaks a rule which was introduced after the record was stored.
+    /// Whether the record breaks a rule that was introduced after the record was stored. An export marks such a record.
     pub as_stored: bool,
 }
 

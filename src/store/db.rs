@@ -11,8 +11,9 @@
 //! (`postgres::pool`). Since reads have their own connections, a read that is made during a write transaction never waits for the
 //! connection of another write. Look-ups by key are batched (`postgres::batched_lookup`).
 //!
-//! Migrations and exports run through SeaORM's own drivers, each on a connection that is opened for it. All other statements are built by
-//! SeaORM or by hand, and run on the connections above; only the lock of a sandbox has another connection (`store::sandbox`).
+//! Migrations and exports run through SeaORM's own drivers, each on a connection that is opened for it. SeaORM or this program builds all
+//! other statements, and they run on the connections above. Only the lock that permits one server for a sandbox (a database for tests,
+//! `store::sandbox`) has another connection.
 
 use std::{path::Path, str::FromStr, sync::Arc};
 
@@ -94,14 +95,14 @@ pub struct Db {
     /// Whether the tables are distributed over the nodes of a cluster (see `distributed`).
     is_distributed: bool,
     replica: Option<Arc<Replica>>,
-    /// Whether statements that only read run on the standby.
+    /// Whether read-only statements run on the standby.
     on_replica: bool,
     /// The limit on concurrent statements of one store. `None`: no limit.
     share: Option<StatementLimit>,
 }
 
-/// The limit on concurrent statements of one store, for requests that read many records. Unless `all` is set, it applies only to statements
-/// that may read any number of rows (not [`RowBound::Keys`](crate::store::sql::RowBound)).
+/// The limit on concurrent statements of one store, for requests that read many records. Unless `all` is set, the limit does not apply to
+/// statements that read only rows whose keys they list ([`RowBound::Keys`](crate::store::sql::RowBound)).
 #[derive(Clone)]
 pub struct StatementLimit {
     /// The semaphore from which a statement takes one permit while it runs; on SQLite only while it runs on a blocking thread.
@@ -111,8 +112,8 @@ pub struct StatementLimit {
     pub all: bool,
 }
 
-/// A callback, called once for each statement that runs, except the statements of imports, exports and migrations, and those by which this
-/// program checks or maintains its connections and files.
+/// A callback that is called for each statement that runs. It is not called for the statements of imports, exports and migrations, nor for
+/// those with which this program checks or maintains its connections and files.
 pub type OnStatement = Arc<dyn Fn() + Send + Sync>;
 
 /// What a transaction on a separate connection is for.
@@ -132,7 +133,7 @@ enum DatabaseAddress {
         server: Arc<Server>,
         /// The options of SeaORM's connections.
         options: Arc<PgConnectOptions>,
-        /// The relay through which SeaORM's connections go, if there is one.
+        /// The relay through which SeaORM's connections go, if there is one: a local proxy (`postgres::sqlx_relay`).
         relay: Option<Arc<Relay>>,
     },
 }
@@ -158,7 +159,8 @@ impl DatabaseAddress {
 
 impl Db {
     /// Opens `sqlite://path` (created if it is missing) or `postgres://…`. On PostgreSQL `connections` is the maximum number of connections
-    /// for reads, and also that for writes (at least two each). On SQLite it is the maximum number of reads on blocking threads.
+    /// for reads, and also the maximum number of connections for writes (at least two each). On SQLite it is the maximum number of reads on
+    /// blocking threads.
     pub async fn open(url: &str, connections: u32, on_statement: Option<OnStatement>) -> Result<Self> {
         let (address, file, reads, writes) = if url.starts_with("sqlite:") {
             let (address, file) = open_sqlite(url).await?;
@@ -219,7 +221,7 @@ impl Db {
             return Err(Error::Unavailable(reason.to_owned()));
         }
         let server = Server::of(&with_settings(address));
-        // A standby that does not answer now may be behind a pooler.
+        // A standby that does not answer now may be behind a connection pooler, so it is treated as if it were.
         if !matches!(timeout(replica::LOOK, pool::reach(&server, replica::LOOK)).await, Ok(Ok(()))) {
             server.set_pooled(true);
         }
@@ -495,7 +497,7 @@ async fn stable_plans(connection: &mut SqliteConnection) -> std::result::Result<
     }
 }
 
-/// Adds the settings of PostgreSQL that every session has.
+/// Adds the settings that every session on PostgreSQL gets.
 fn with_settings(address: ServerAddress) -> ServerAddress {
     // sqlx would ask for `extra_float_digits`, which PgBouncer refuses; PostgreSQL's own default suits.
     address.with(|options| {

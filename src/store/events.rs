@@ -1,4 +1,4 @@
-//! The event log: sequence numbers of recorded events, and pages of them. Numbering an event also queues it for webhooks.
+//! The event log: sequence numbers of recorded events, and pages of events. Numbering an event also queues it for webhooks.
 //!
 //! A write records its events without a number; `numbering` explains when they get one.
 
@@ -16,7 +16,7 @@ pub(super) const SUBSCRIPTION_MATCHES: &str = " AND (w.account_id IS NULL OR w.a
 
 const EVENTS: NumberedTable = NumberedTable { name: "events", lock: AdvisoryLock::EventNumbers };
 
-/// The greatest number of events that one statement searches for events of the requested kinds.
+/// The most events that one statement reads in search of events of the requested kinds.
 const MAX_SCANNED: i64 = 10_000;
 
 /// A recorded event with its number.

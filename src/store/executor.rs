@@ -54,8 +54,8 @@ impl Db {
                 self.count_statement();
                 readers.all(sql, share, decode).await
             }
-            // Boxed: this future is large and would enlarge every future that awaits it, also on SQLite. Futures are moved several times a
-            // request.
+            // Boxed: this future is large and would enlarge every future that awaits it, also on SQLite. A future is moved several times
+            // during a request, and moving a large future costs time.
             Reads::Postgres(lines) => {
                 let mut decoded = RowDecoder { decode, rows: Ok(Vec::new()) };
                 Box::pin(self.rows_within(share, lines, &sql, &mut decoded)).await.and(decoded.rows)

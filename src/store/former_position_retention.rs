@@ -26,7 +26,7 @@ impl Db {
         let before = now.unwrap_or(0).saturating_sub(KEPT);
         if self.backend() == DbBackend::Sqlite {
             // On SQLite `left_by` is one sequence for all stores, so one call of `prune_positions` covers all stores. On PostgreSQL the
-            // index by `left_by` begins with the store.
+            // index by `left_by` begins with the store, so each store needs a call.
             return self.prune_positions(Condition::all(), before).await;
         }
         let stores: Vec<String> =
@@ -38,10 +38,10 @@ impl Db {
         Ok(forgotten)
     }
 
-    /// Deletes all former positions, and the transaction ids of the current ones (`placed_by`), if these ids come from another PostgreSQL
-    /// server, as in a database that was restored from a dump: later transactions of this server may get the same ids. A client that began
-    /// its pagination on the other server may then see rows twice or miss rows. If the table `transaction_numbers` names no server yet, all
-    /// transaction ids come from this server.
+    /// Deletes all former positions, and the transaction ids of the current positions (`placed_by`), if another PostgreSQL server assigned
+    /// these ids, as in a database that was restored from a dump. Later transactions of this server may get the same ids. A client that
+    /// began its pagination on the other server may then see rows twice or miss rows. If the table `transaction_numbers` names no server
+    /// yet, all transaction ids come from this server.
     pub async fn discard_foreign_positions(&self) -> Result<()> {
         if self.backend() == DbBackend::Sqlite {
             return Ok(());

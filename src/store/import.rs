@@ -1,6 +1,7 @@
 //! Bulk import: one write transaction that upserts batches of records in any order, then checks references and computes derived columns.
 //!
-//! Called by `service::import`. Guarantees: nothing is visible before [`Import::commit`], and nothing remains without it. The modules:
+//! Called by `service::import`. Guarantees: before [`Import::commit`], no other transaction sees anything of the import. Without a commit,
+//! nothing of the import remains. The modules:
 //! - `row_mapping`: converts a record into table rows.
 //! - `executor`: runs statements on the import's connection.
 //! - `bulk`: one statement for many rows.
@@ -123,7 +124,7 @@ pub struct Import {
     after_conversation: bool,
     /// Indexes that were dropped and are rebuilt at the end of the import.
     lifted: Vec<DroppedIndex>,
-    /// The kinds of which the import has contained a record so far, among the kinds that refer to a contact or a conversation.
+    /// The kinds of records that the import has contained so far. Only kinds that refer to a contact or a conversation are noted.
     came: HashSet<RecordKind>,
     /// Whether the import contains accounts. If so, the check at the end tests all conversations of the store: a conversation must have the
     /// channel of its account.
@@ -244,9 +245,9 @@ impl Import {
         Ok(())
     }
 
-    /// Replaces the values that the records with these ids have in unique indexes by placeholders or NULL (and closes open tickets) before
-    /// the new records are written. So the order of lines does not matter if two records exchange an e-mail address, or if another ticket
-    /// of a conversation becomes the open one. Also stores the former numbers of tickets in `import_tickets`.
+    /// Releases the unique values of the stored records with these ids before the new records are written: sets their unique columns to
+    /// placeholders or NULL, and closes open tickets. So the order of lines does not matter if two records exchange an e-mail address, or
+    /// if another ticket of a conversation becomes the open one. Also stores the former numbers of tickets in `import_tickets`.
     pub async fn release_unique_values(&self, kind: RecordKind, ids: &[String]) -> Result<()> {
         if ids.is_empty() || !self.held(kind) {
             return Ok(());

@@ -70,8 +70,8 @@ impl Write {
         Ok(self.select(query, |cells| cells.id()).await?.pop())
     }
 
-    /// Finds the conversation whose `reference_id` is the name of a channel's thread. If there is none, finds the latest conversation whose
-    /// `reference_id` is one of the thread's former names. The conversation is locked until the end of the transaction.
+    /// Finds the conversation whose `reference_id` is `name`, the channel's id of the conversation. If there is none, finds the latest
+    /// conversation whose `reference_id` is one of its former ids, `former`. The conversation is locked until the end of the transaction.
     pub async fn conversation_of_thread(&self, account: &AccountId, name: &str, former: &[String]) -> Result<Option<Conversation>> {
         let mut sql = self.sql("SELECT ");
         sql.push(Conversation::COLUMNS).push(" FROM conversations WHERE store_id = $1 AND account_id = ").text(account.as_str());

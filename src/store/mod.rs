@@ -17,7 +17,8 @@
 //!
 //! # Glossary
 //!
-//! - **Store** ([`StoreId`](crate::domain::ids::StoreId)): also a tenant, whose id is in the column `store_id`.
+//! - **Store** ([`StoreId`](crate::domain::ids::StoreId)): a tenant, whose id is in the column `store_id`. The name of this module has the
+//!   other meaning, the data access layer.
 //! - **Record type**, **noun**: a type of `domain` such as a ticket, a message or a contact.
 //! - **Entity**: the SeaORM description of a table; `entity::schema_tests` compares each with the migrated table.
 //! - **Group commit**: write transactions on a SQLite file share one commit. A **turn** (`GroupMember`) is the savepoint of one of them.

@@ -1,5 +1,5 @@
-//! Locking a mutex without regard to poisoning: the values in the mutexes of `store` are changed in single steps, so that a panic leaves
-//! them valid.
+//! Locks a mutex, and ignores that the mutex is poisoned. After a panic the values in the mutexes of `store` are still valid, since each of
+//! their changes is a single step.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

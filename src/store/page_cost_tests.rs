@@ -104,9 +104,10 @@ async fn a_deep_page_looks_at_as_much_as_the_first() {
     }
 }
 
-/// On SQLite the Bloom pre-filter of a range of numbers tests the bits of negative and large numbers only if some ticket has such a number.
-/// This test function sets these bits in all tickets, as if all tickets had other numbers with the same bits. As long as no ticket has such
-/// a number, no ticket passes because of these bits. Once a ticket has such a number, the ticket is found.
+/// A ticket stores a Bloom filter of its field values, by which a search skips tickets without a look-up of their values. On SQLite, a
+/// search for a range of numbers tests the bits of negative and of large numbers only if some ticket has such a number. This test sets
+/// these bits in all tickets, although no ticket has such a number: the search must still skip tickets. Then one ticket gets such a number,
+/// and the search must find it.
 #[tokio::test]
 async fn numbers_that_no_ticket_has_let_nothing_through() {
     let fixture = shop().await;
@@ -278,8 +279,8 @@ async fn a_total_looks_at_no_more_than_its_list() {
         [200_000, 5_000_000].map(|listed| db.few_tickets_for_total(listed)),
         if postgres { [16_000, 256_000] } else { [3_200, 51_200] }
     );
-    // Counts the list twice: as it is, and as if it were much longer. For a longer list, the same number of tickets that fulfil a condition
-    // counts as few.
+    // The list is counted twice: with its real length, and as if it were much longer. The tickets that fulfil a condition count as few only
+    // in the longer list.
     let rows = TICKETS as u64;
     for (listed, starts, most) in [(5_000, false, [8 * rows, rows + 200]), (200_000, true, [7 * rows, 4 * rows / 5])] {
         let start = match starts {
@@ -309,8 +310,8 @@ async fn a_total_looks_at_no_more_than_its_list() {
     }
 }
 
-/// An assignee's list is short. If more tickets fulfil a condition than the list has, the index of the condition must not drive the
-/// statement of the total.
+/// An assignee's list is short. If more tickets fulfil a condition than the list has, the statement of the total must read the list, and
+/// not the index of the condition.
 #[tokio::test]
 async fn what_few_have_is_not_taken_through_an_assignees_list() {
     let fixture = shop().await;

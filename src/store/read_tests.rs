@@ -166,7 +166,7 @@ async fn field_tests_follow_the_values_and_negative_ones_match_unset_fields() {
     // Values of another field, which must not match.
     fixture.values("4", "other", [text("a"), Comparable::Number(1.0)]).await;
     let numbers = |numbers: &[f64]| numbers.iter().copied().map(Comparable::Number).collect::<Vec<_>>();
-    // Returns `many` consecutive numbers, from 15 down. Of 20 numbers the last is -4.
+    // Returns `many` consecutive numbers, in descending order from 15.
     let falling = |many: i32| numbers(&(0..many).map(|i| f64::from(15 - i)).collect::<Vec<_>>());
     for (field, test, expected) in [
         ("f", Test::Present, "3 2 1"),
@@ -391,7 +391,8 @@ async fn plain_lists_are_read_in_the_order_of_an_index_at_any_depth() {
             let source = db.ticket_source(filter, shown, tests, None, &mut conditions);
             let plan = db.page_plan::<Ticket>(source, conditions, page).await.unwrap();
             let keyset = if page.after.is_some() { " AND (sort_at,id)<(?,?))" } else { ")" };
-            // Rows that the Bloom filters exclude are skipped in the covering index, without reading the table.
+            // Bloom filter bits in the index show that most tickets lack the label or value. A covering index contains these bits, so such
+            // tickets are skipped without reading the table.
             let covering = if filter.labels.is_some() || !tests.is_empty() { "COVERING " } else { "" };
             assert_eq!(plan.first(), Some(&format!("SEARCH tickets USING {covering}INDEX {index}{keyset}")), "{plan:?}");
             assert!(!plan.iter().any(|step| step.contains("USE TEMP B-TREE")), "{plan:?}");
@@ -427,7 +428,7 @@ async fn plain_lists_are_read_in_the_order_of_an_index_at_any_depth() {
             assert!(!plan.iter().any(|step| step.contains("USE TEMP B-TREE")), "{plan:?}");
         }
     }
-    // The list of a contact's conversations has no index in its order, since every new message would have to update that index.
+    // No index has the order of the list of a contact's conversations: every new message would have to update such an index.
     let conversations = crate::store::Db::conversations_of(store, &"k".into());
     assert!(matches!(conversations.reach(), RowBound::Rows));
     let plan = db.page_plan::<Conversation>("conversations", conversations, &deep).await.unwrap();
@@ -451,8 +452,8 @@ async fn plain_lists_are_read_in_the_order_of_an_index_at_any_depth() {
             "{window:?}"
         );
     }
-    // A cursor above the window's upper bound comes from another list. The statement then also reads the rows between the bound and the
-    // cursor, so it counts as unbounded (`RowBound::Rows`).
+    // A window bounds the times of a ticket's messages. A cursor above the window's upper bound comes from another list. The statement then
+    // also reads the rows between the bound and the cursor, so it counts as unbounded (`RowBound::Rows`).
     let at = deep.after.as_ref().unwrap().at;
     for (until, bounded) in [(at - 1, false), (at, true), (at + 1, true)] {
         let conditions = message_conditions(store, &window(None, Some(until)), &deep);

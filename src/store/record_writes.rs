@@ -35,8 +35,9 @@ use crate::{
 };
 
 impl Write {
-    /// Reads an account and locks it until the end of the transaction. A transaction that sets the account's bridge or its allowed users
-    /// locks the account first, so that the later of two such transactions sees the changes of the earlier one.
+    /// Reads an account and locks it until the end of the transaction. A transaction that sets the account's bridge (the HTTP endpoint that
+    /// delivers its messages) or its allowed users locks the account first. So the later of two such transactions sees the changes of the
+    /// earlier one.
     pub async fn locked_account(&self, id: &AccountId) -> Result<Option<Account>> {
         self.locked("accounts", id.as_str()).await
     }
@@ -92,9 +93,9 @@ impl Write {
         .await
     }
 
-    /// Computes the `sort_at` and `waiting_since` of the conversation's next ticket again, after this ticket was closed: the messages of
-    /// the next ticket begin where those of this ticket end. There is a next ticket only after an import, which can store a ticket that was
-    /// opened later than the conversation's open ticket. The caller has locked both tickets.
+    /// Computes the `sort_at` and `waiting_since` of the conversation's next ticket again after this ticket was closed: the messages of the
+    /// next ticket begin where those of this ticket end. Only an import can make a ticket that was opened later than the conversation's
+    /// open ticket, so usually there is no next ticket. The caller has locked both tickets.
     pub async fn derive_ticket_after(&self, ticket: &Ticket) -> Result<()> {
         let mut sql = self.sql(DERIVE_TICKETS);
         sql.push(" WHERE store_id = $1 AND id = (SELECT n.id FROM tickets n WHERE n.store_id = $1 AND n.conversation_id = ");
@@ -104,8 +105,8 @@ impl Write {
         Ok(())
     }
 
-    /// Replaces the values of some fields of a ticket in `ticket_field_values`, which filters compare, and adds their Bloom filter bits.
-    /// The caller has locked the ticket.
+    /// Replaces the values of some fields of a ticket in `ticket_field_values`, and adds the values' Bloom filter bits to the ticket. A
+    /// filter compares the values only if the bits show that they may match. The caller has locked the ticket.
     pub async fn save_field_values(&self, ticket: &TicketId, fields: &[(FieldId, Vec<Comparable>)]) -> Result<()> {
         for (field, values) in fields {
             self.save_values_of(ticket, field, values).await?;
@@ -248,8 +249,8 @@ impl Write {
         Ok(())
     }
 
-    /// Stores the labels and the update time of a conversation, and the labels' Bloom filter bits on the conversation and its tickets. The
-    /// caller has locked the tickets.
+    /// Stores the labels and the update time of a conversation. Stores the labels' Bloom filter bits, by which filters skip tickets, on the
+    /// conversation and its tickets. The caller has locked the tickets.
     pub async fn save_labels(&self, conversation: &Conversation) -> Result<()> {
         let labels = serde_json::to_string(&conversation.label_ids).map_err(|error| crate::store::Error::Damaged(error.to_string()))?;
         let marks = BloomBits::of_labels(&conversation.label_ids).bits();

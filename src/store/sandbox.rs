@@ -1,5 +1,5 @@
-//! Sandbox: a database whose clock can be set ahead. Queries of the clock's offset and of what becomes due, and the lock of the sandbox's
-//! only server.
+//! Queries for a sandbox: a database for tests whose clock can be set ahead. They read and move the clock, and find what becomes due when
+//! it moves. A lock permits only one server for each sandbox.
 
 use sea_orm::{
     ColumnTrait, Condition, EntityTrait, QueryFilter, QuerySelect,
@@ -38,10 +38,11 @@ pub struct ServerLock {
 }
 
 enum Lock {
-    /// A lock on a separate file next to the SQLite file. The SQLite file itself is not opened: closing it would drop SQLite's own locks.
+    /// A lock on a separate file next to the SQLite file. If this process opened the SQLite file itself for the lock and closed it,
+    /// SQLite's own locks on the file would be dropped.
     File { _file: File },
-    /// An advisory lock, which the connection holds. If the connection is lost, so is the lock; [`Db::move_sandbox`] then still fails if
-    /// another server has moved the clock.
+    /// An advisory lock, which PostgreSQL frees when this connection ends. If the connection is lost, [`Db::move_sandbox`] still detects
+    /// that another server has moved the clock.
     Session { _connection: Box<Connection> },
 }
 

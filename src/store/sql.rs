@@ -1,9 +1,10 @@
-//! The type [`Sql`]: SQL with its bound values. The module `statement` builds it from entities. SQL that is written by hand is appended
-//! piece by piece, each value with the SQL that uses it.
+//! The type [`Sql`]: SQL with its bound values. The module `statement` builds an [`Sql`] from SeaORM entities (descriptions of tables). SQL
+//! that is written by hand is appended piece by piece, each value with the SQL that uses it.
 //!
-//! Guarantees for SQL that is written by hand: `$1` is the store if the SQL was begun with [`Sql::of`], and every value of a request except
-//! a limit or a flag is bound. Requests that differ only in bound values give the same SQL, so that each connection prepares it once.
-//! SQLite and PostgreSQL both accept the SQL (numbered parameters, row values, booleans as literals), unless it is for one database only.
+//! Guarantees for SQL that is written by hand: `$1` is the id of the store (tenant) if the SQL was begun with [`Sql::of`], and every value
+//! of a request except a limit or a flag is bound. Requests that differ only in bound values give the same SQL, so that each connection
+//! prepares it once. SQLite and PostgreSQL both accept the SQL (numbered parameters, row values, booleans as literals), unless it is for
+//! one database only.
 
 use std::{
     borrow::Cow,
@@ -28,7 +29,7 @@ pub(in crate::store) struct Sql {
     reach: RowBound,
     locks_rows: bool,
     /// Optimiser hints that `text` does not contain yet: byte offsets in `text`, each with the SQL to insert there (a [`SUBQUERY_FENCE`] or
-    /// a [`NO_INDEX_PREFIX`]). The SELECT of a page of a list has them; most counts of a whole list do not.
+    /// a [`NO_INDEX_PREFIX`]). They are inserted into the SELECT of a page of a list, but not into most statements that count a whole list.
     pub(in crate::store) fences: Vec<(usize, &'static str)>,
 }
 
@@ -54,7 +55,9 @@ pub(in crate::store) enum RowBound {
     Keys,
     /// The statement reads rows until enough of them match: it may read many others before.
     Rows,
-    /// The statement reads a whole table. SQLite may count a table in one step, so that a limit on steps would not stop it.
+    /// The statement reads a whole table. On SQLite, a statement with the bound [`RowBound::Rows`] moves to another thread after a number
+    /// of steps of SQLite's virtual machine. A statement on a whole table runs there from the start, since SQLite may count a table in one
+    /// step.
     Table,
 }
 
@@ -91,7 +94,7 @@ const TEXT_CAPACITY: usize = 512;
 pub(in crate::store) const LIST_MAX: usize = 1000;
 
 impl Sql {
-    /// Begins SQL whose `$1` is the store.
+    /// Begins SQL whose `$1` is the id of the store.
     pub fn of(store: &StoreId, text: &str) -> Self {
         let mut sql = Self::fixed(text);
         sql.values.push(text_value(store.as_str()));
@@ -123,10 +126,12 @@ impl Sql {
         self
     }
 
-    /// Makes the SELECT lock the rows that it reads until the end of the transaction. It waits for transactions that have locked these
-    /// rows. On PostgreSQL only. Not `FOR UPDATE`, which also blocks the foreign key checks of other transactions and so could cause a
-    /// deadlock: a transaction that changed a ticket twice checks the ticket's foreign key to the conversation at its commit, while another
-    /// transaction has locked the conversation and waits for the ticket.
+    /// Makes the SELECT lock the rows that it reads until the end of the transaction, and wait for transactions that have locked these
+    /// rows. On PostgreSQL only.
+    ///
+    /// `FOR UPDATE` would also block the foreign key checks of other transactions, which could cause a deadlock: a transaction that changed
+    /// a ticket twice checks the ticket's foreign key to the conversation at its commit, while another transaction has locked the
+    /// conversation and waits for the ticket.
     pub fn lock_rows(&mut self) -> &mut Self {
         self.locks_rows = true;
         self.push(" FOR NO KEY UPDATE")
@@ -234,10 +239,14 @@ impl Sql {
         self.list(values.iter().copied().map(Param::Integer).collect())
     }
 
-    /// Appends ` AND ` and an upper bound on the sort column of a descending list. `test` is the column with the operator, such as
-    /// `sent_at <= `. If the page has a cursor, a `+` keeps the bound from being used with the index: SQLite uses only one upper bound with
-    /// an index, and without the cursor as that bound a deep page would read the list from its beginning. A cursor above the bound is from
-    /// another list. The page then also reads the rows between the cursor and the bound, so the statement counts as unbounded.
+    /// Appends ` AND ` and an upper bound on the sort column of a descending list. `test` is the column with the operator, such as `sent_at
+    /// <= `.
+    ///
+    /// SQLite uses only one upper bound with an index. If the page has a cursor, this upper bound must be the cursor: otherwise a deep page
+    /// would read the list from its beginning. So a `+` before the column keeps SQLite from using the appended bound with the index.
+    ///
+    /// A cursor above the appended bound comes from another list. Then the statement also reads the rows between the cursor and the bound,
+    /// so it counts as unbounded.
     pub fn and_below(&mut self, page: &PageRequest, test: &str, bound: Timestamp) -> &mut Self {
         if page.after.as_ref().is_some_and(|after| bound.millis() < after.at) {
             self.unbounded();

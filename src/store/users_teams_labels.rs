@@ -95,7 +95,7 @@ impl From<users::Model> for User {
 }
 
 impl Db {
-    /// Returns all users, or only the user with this `userId`, oldest first. With each user returns the user's role, if the store has that
+    /// Returns all users, or only the user with this `userId`, oldest first. Each user comes with the user's role, if the store has that
     /// role.
     pub async fn users(&self, store: &StoreId, user: Option<&UserId>) -> Result<Vec<(User, Option<Role>)>> {
         let query = users::Entity::find()

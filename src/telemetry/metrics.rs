@@ -167,7 +167,7 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Sets the gauge `build_info`: the version of this program, and the revision that it serves.
+    /// Sets the gauge `build_info`: the version of this program, and the revision of the API that it serves.
     pub fn serves(&self, revision: &'static str) {
         self.build.get_or_create(&[("version", env!("CARGO_PKG_VERSION")), ("revision", revision)]).set(1);
     }
@@ -200,7 +200,8 @@ impl Metrics {
         })
     }
 
-    /// Raises the counter of checkpoints that failed because of the disk. Its new value is `refused`, which `store` counts.
+    /// Sets the counter of failed checkpoints to `refused`, the number of times that the disk refused to sync the SQLite file after a
+    /// checkpoint.
     pub fn refused_log_copies(&self, refused: u64) {
         self.refused_log_copies.inc_by(refused.saturating_sub(self.refused_log_copies.get()));
     }

@@ -1,4 +1,4 @@
-//! Tests of GET /accounts (in the newer revision only): the order of the accounts, and the filter by channel.
+//! Tests of GET /accounts, which only the newer revision of the API has: the order of the accounts, and the filter by channel.
 
 use serde_json::json;
 

@@ -34,7 +34,7 @@ impl Api {
         Self { key: Some(secret.to_owned()), ..self.clone() }
     }
 
-    /// Returns a request to an operation of the contract. `path` is without the prefix `/v1`.
+    /// Returns a request to an operation of the API. `path` is without the prefix `/v1`.
     pub fn call(&self, method: &str, path: &str) -> Call {
         self.raw(method, &format!("/v1{path}"))
     }
@@ -47,7 +47,7 @@ impl Api {
         self.call("POST", path).json(body)
     }
 
-    /// Returns a request to the whole path `path`, which may be outside of the contract.
+    /// Returns a request to the whole path `path`, which need not begin with `/v1`.
     pub fn raw(&self, method: &str, path: &str) -> Call {
         let mut call = Call {
             api: self.clone(),
@@ -131,8 +131,8 @@ impl Call {
         text
     }
 
-    /// Sends the request. Asserts that the response, and the request if it succeeds, match the OpenAPI document, and that the response has
-    /// the envelope that the contract defines (section 2.1).
+    /// Sends the request. Asserts that the response, and the request if it succeeds, match the OpenAPI document. Also asserts that the
+    /// response has the envelope: `requestId`, `requestReceivedAt`, `storeId`, and either `data` or `error`.
     #[track_caller]
     pub fn send(self) -> Answer {
         let answer = self.exchange();

@@ -11,8 +11,8 @@ fn list(body: Value) -> Answer {
     one().post("/contacts/list", body).send()
 }
 
-/// Asserts that a search finds exactly these contacts, in any order: revision A lists the most recently updated contact first, revision B
-/// the most relevant one.
+/// Asserts that a search finds exactly these contacts, in any order: revision A of the API lists the most recently updated contact first,
+/// revision B the most relevant one.
 #[track_caller]
 fn finds(search: &str, expected: &[&str]) {
     let answer = list(json!({"search": search}));

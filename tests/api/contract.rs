@@ -1,6 +1,7 @@
-//! Contract checks: compare the requests and responses of the suite with the published OpenAPI documents. A response must match the
-//! document's schema for its operation and status. A request that succeeds must be valid according to the document. A response to
-//! [`Call::send`] must also have the envelope (contract, section 2.1).
+//! Contract checks: compare the requests and responses of the suite with the published OpenAPI documents. One document describes the
+//! contract (the API under `/v1`), the other the settings API. A response must match the document's schema for its operation and status. A
+//! request that succeeds must be valid according to the document. A response to [`Call::send`] must also have the envelope: the JSON object
+//! with `requestId`, `requestReceivedAt`, `storeId`, and either `data` or `error`.
 //!
 //! [`examples`] checks the examples of a document against its schemas. [`property_paths`] names the properties of a document by path.
 //! [`coverage_recorder`] records which properties, responses and parameters occurred in a run. [`request`] checks requests against the
@@ -316,8 +317,8 @@ pub fn check(call: &Call, answer: &Answer) {
     assert_eq!(body["requestId"], request_id, "requestId and x-request-id\n{}", context());
     let received_at = if in_settings { is_timestamp } else { is_received_at };
     assert!(body["requestReceivedAt"].as_str().is_some_and(received_at), "requestReceivedAt\n{}", context());
-    // The caller of `sendLink`, or of an `openSession` that fails, has no session yet, so `storeId` may be empty. If `openSession` fails
-    // because of the user's role, the server knows the user's store, and `storeId` may contain it.
+    // The caller of `sendLink` has no session yet, nor has the caller of an `openSession` that fails. So `storeId` may be empty. If
+    // `openSession` fails because of the user's role, the server knows the user's store, and `storeId` may contain it.
     let stranger = operation.is_some_and(|operation| operation.id == "sendLink" || (operation.id == "openSession" && answer.status != 200));
     let known = operation.is_some() && ![401, 405].contains(&answer.status) && !(stranger && body["storeId"] == "");
     assert_eq!(body["storeId"], if known { api.store.as_str() } else { "" }, "storeId\n{}", context());
@@ -331,7 +332,7 @@ pub fn check(call: &Call, answer: &Answer) {
     }
 }
 
-/// Whether a text has the revision's format of `requestReceivedAt`: a timestamp in revision A, milliseconds since 1970 in revision B.
+/// Whether a text has the format of `requestReceivedAt`: a timestamp in revision A of the API, milliseconds since 1970 in revision B.
 fn is_received_at(text: &str) -> bool {
     if REV_A { is_timestamp(text) } else { text.len() == 13 && text.bytes().all(|byte| byte.is_ascii_digit()) }
 }

@@ -60,9 +60,8 @@ impl<'d> Documented<'d> {
         Ok(keys)
     }
 
-    /// Returns the keys of the changes that explain a difference by themselves, so that the request needs no `because` for it. A change
-    /// explains only the difference that it states: a removed or added property or header, a recent time in another format, or a new
-    /// operation.
+    /// Returns the keys of the changes that explain a difference without a `because` in the request. A change explains only the difference
+    /// that it states: a removed or added property or header, a recent time in another format, or a new operation.
     pub fn explain(&self, request: &Request, answers: &[Answer; 2], difference: &Difference) -> Option<Vec<String>> {
         let keys: Vec<_> = if difference.place == "status" {
             let [old, new] = answers.each_ref().map(|answer| answer.status);
@@ -100,8 +99,8 @@ impl<'d> Documented<'d> {
     }
 
     /// Returns the keys of the changes that added a value to an open list (`x-extensible-enum`), if the new server's response contains that
-    /// value. Such a change may cause no difference between the responses, because the old server may return a value that its document does
-    /// not list. So the response of the new server is enough to show the change.
+    /// value. The response of the old server may contain the value, too, because the list is open. So the response of the new server alone
+    /// shows the change.
     pub fn values_shown(&self, request: &Request, answers: &[Answer; 2]) -> Vec<String> {
         let body = answers[1].body();
         let prefix = format!("response {} /", self.code(request, answers));

@@ -20,7 +20,8 @@ impl<'a> SchemaChecker<'_, 'a> {
         self.are_disjoint(one, other, false, depth)
     }
 
-    /// Whether no instance of the first schema is valid under the second one. An instance holds only properties that its schema declares.
+    /// Whether no instance (valid value) of the first schema is valid under the second one. An instance holds only properties that its
+    /// schema declares.
     pub fn disjoint_instances(&self, one: &SideSchema<'a>, other: &SideSchema<'a>, depth: usize) -> bool {
         self.are_disjoint(one, other, true, depth)
     }

@@ -1,4 +1,5 @@
-//! Proves schema containment: each instance of one schema is valid under another one.
+//! Proves schema containment: each instance of one schema is valid under another one. An instance of a schema is a value that is valid
+//! under the schema.
 //!
 //! A result of false means that no proof was found.
 

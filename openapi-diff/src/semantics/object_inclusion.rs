@@ -1,4 +1,6 @@
-//! Schema containment of objects: properties, names of properties, and keywords that depend on a property.
+//! Schema containment of objects: the methods of [`KeywordContainment`] prove that the schema `sup` accepts each instance of the schema
+//! `sub`. An instance is a value that is valid under its schema. This module covers properties, names of properties, and keywords that
+//! depend on a property.
 
 use std::borrow::Cow;
 

@@ -14,7 +14,7 @@ const SAMPLES: usize = 60;
 /// The maximum number of variants that are compared pair by pair. With more variants, the result is undecided.
 const VARIANTS: usize = 80;
 
-/// Whether a `oneOf` refuses instances of another schema because more than one variant accepts them.
+/// Whether a `oneOf` refuses instances (valid values) of another schema because more than one variant accepts them.
 #[derive(Debug, PartialEq)]
 pub(in super::super) enum Overlap {
     None,
@@ -43,8 +43,8 @@ impl<'a> SchemaChecker<'_, 'a> {
             let list = source.member("oneOf");
             (0..items(list.as_deref()).len()).map(|position| promise.with(element(&list, position))).collect()
         };
-        // Two variants of `target` are exclusive if they fit into two different variants of `promise`: an instance of `promise` is valid
-        // under only one of its variants.
+        // If two variants of `target` fit into two different variants of `promise`, the two variants of `target` are exclusive, because an
+        // instance of `promise` is valid under only one variant of `promise`.
         let within: Vec<Vec<usize>> = variants
             .iter()
             .map(|variant| {

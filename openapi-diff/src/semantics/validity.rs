@@ -295,8 +295,8 @@ impl<'a> AppliedSchema<'_, '_, 'a> {
         }
     }
 
-    /// Returns the result for items or properties that no keyword other than `key` evaluates; `key` is `unevaluatedItems` or
-    /// `unevaluatedProperties`. An invalid result becomes undecided if a subschema may evaluate the items or properties.
+    /// Returns the result for the items or properties that only `key` evaluates. `key` is `unevaluatedItems` or `unevaluatedProperties`. An
+    /// invalid result becomes undecided if a subschema may evaluate the items or properties.
     fn unevaluated<'v>(&self, key: &str, values: impl Iterator<Item = &'v Value>) -> Validity {
         let perhaps = evaluates(&self.resolved.schema, key);
         let schema = self.member(key);
@@ -419,8 +419,8 @@ pub(in super::super) fn is_of(value: &Value, name: &str) -> bool {
     }
 }
 
-/// Whether `dependentRequired` makes the property `name` required if another property is present. Instances may hold such a property even
-/// if the schema does not declare it.
+/// Whether `dependentRequired` makes the property `name` required if another property is present. A generated value may hold such a
+/// property even if the schema does not declare it.
 pub(in super::super) fn depends_on(schema: &Object, name: &str) -> bool {
     let dependent = schema.get("dependentRequired").map(members);
     dependent.is_some_and(|dependent| dependent.values().any(|names| items(Some(names)).iter().any(|needed| needed == name)))

@@ -1,8 +1,8 @@
 //! Differential test on random pairs of schemas, with an independent validator (the crate `jsonschema`) as referee.
 //!
 //! One schema of a pair is the promise, whose values the other schema has to accept: the old schema in a request, the new schema in a
-//! response. If all reported changes of a pair are compatible, each instance of the promise must be valid under the other schema. A witness
-//! of a breaking change must be valid under the promise and invalid under the other schema.
+//! response. If all reported changes of a pair are compatible, each instance (valid value) of the promise must be valid under the other
+//! schema. A witness of a breaking change must be valid under the promise and invalid under the other schema.
 
 use std::fmt::Write;
 

@@ -1,4 +1,5 @@
-//! Test fixture: a store ("shop") whose clock is either that of a sandbox, which requests advance, or a fake clock, which the test moves.
+//! Test fixture: a store ("shop") whose clock is either the clock of a sandbox or a fake clock. A sandbox is a test database whose clock is
+//! advanced by requests. The test moves the fake clock.
 
 use std::sync::Arc;
 
@@ -202,8 +203,8 @@ impl ClockedShop {
         all.as_array().unwrap().iter().find(|webhook| webhook["id"] == id).unwrap().clone()
     }
 
-    /// Returns the store's events in order, one line each, and then the attempts to deliver them to these webhooks. Numbers replace the
-    /// ids, so that the lines of two stores can be compared.
+    /// Returns the store's events in order, and then the attempts to deliver them to these webhooks, one line each. In the lines, numbers
+    /// replace the ids, so that the lines of two stores can be compared.
     pub async fn history(&self, webhooks: &[&str]) -> Vec<String> {
         let events = self.fixture.db.events_after(&self.fixture.store, 0, 100_000).await.unwrap();
         let places: std::collections::HashMap<String, i64> = events

@@ -1,4 +1,4 @@
-//! Tests of advancing the sandbox clock: the work that falls due is done, and invalid advances are refused.
+//! Tests of advancing the clock of a sandbox (a test database): the work that falls due is done, and invalid advances are refused.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,4 +1,5 @@
-//! Test that runs a store ("shop") for six months: an advanced sandbox clock leads to the same results as the fake clock of the test suite.
+//! Test that runs a store ("shop") for six months, first on the clock of a sandbox (a test database whose clock can be advanced), then on
+//! the fake clock of the test suite. Both runs must give the same results.
 
 use std::time::Instant;
 

@@ -28,7 +28,8 @@ enum DocumentSource {
     File(PathBuf),
     Url {
         url: Url,
-        /// Whether a document refers to the file. Redirects are then refused: otherwise the document could make this machine fetch any URL.
+        /// Whether the URL comes from a reference in a document, not from the user. Redirects of such a URL are not followed: otherwise a
+        /// document could make this machine fetch any URL.
         is_referenced: bool,
     },
     Git {

@@ -148,8 +148,8 @@ impl ReplayCommand {
         let mut report = diff(documents[0], documents[1]);
         if let Some(file) = &self.notes {
             let notes: Notes = json(file, "notes", NOTES)?;
-            // Adds the notes to the report; a replay uses the notes on behaviour. The returned mismatches concern notes on changes between
-            // the documents, which a replay does not use.
+            // `annotate` adds the notes to the report, and returns the mismatches between notes and changes. The mismatches are ignored,
+            // since a replay uses only the notes on behaviour.
             _ = report.annotate(&notes);
         }
         let times_within = i64::from(self.times_within) * 1000;

@@ -37,8 +37,8 @@ use crate::{
     store::queues::concurrency::AttemptLimits,
 };
 
-/// Generator of ids. An id depends on the name of the operation and on its number within the operation, so that an example does not change
-/// when an operation is inserted before the example's operation.
+/// Makes ids. An id depends on the name of the API operation and on how many ids this operation made before. So an example stays the same
+/// when an operation is inserted before it.
 #[derive(Default)]
 struct NamedIds(Mutex<(u32, u16)>);
 
@@ -122,7 +122,7 @@ impl ExampleServer {
         self.service.create_key(&Editor::command_line(STORE.into()), new).await.unwrap().1
     }
 
-    /// Returns the body of an example request. For `openSession` it contains the link of this demo store.
+    /// Returns the body of an example request. The body for `openSession` contains this demo store's link to the settings page.
     fn body(&self, operation: &str, example: &ExampleRequest) -> Option<Value> {
         if operation == "openSession" { Some(json!({ "link": self.link.reveal() })) } else { example.body.clone() }
     }
@@ -200,8 +200,8 @@ const SIGNING_SECRET: &str = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=
 
 const CREDENTIAL_ID: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
 
-/// Replaces the random values of a response by constants. Also replaces the revision, since the settings document is the same in both
-/// revisions.
+/// Replaces the random values of a response by constants. Also replaces the API revision (A or B), since both revisions have the same
+/// examples of the settings API.
 fn mask_random_values(value: &mut Value) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(mask_random_values),
@@ -244,12 +244,12 @@ async fn answers(examples: &Examples, document: Value, prefix: &str) -> BTreeMap
     answers
 }
 
-/// Returns the first event of each kind. The events are caused by the example requests of the contract and by some requests to the settings
+/// Returns the first event of each kind. The events are caused by the example requests to the API, and by some requests to the settings
 /// API.
 async fn events() -> BTreeMap<String, Value> {
     const BESIDE: [&str; 4] = ["escalateConversation", "unassignTicket", "receiveMessage", "testWebhook"];
     let (bench, settings) = (ExampleServer::new().await, settings_api::examples());
-    // Discards one id, so that the webhook gets the same id as over HTTP, where the first id of an operation is the id of the request.
+    // Discard one id, so that the webhook gets the same id as in a request over HTTP, where the first id is that of the request.
     bench.ids.begin("createWebhook");
     bench.ids.fresh();
     let all = WebhookSettings { url: Some("https://hooks.example.com/counterpart".to_owned()), ..WebhookSettings::default() };
@@ -274,8 +274,8 @@ async fn events() -> BTreeMap<String, Value> {
     events
 }
 
-/// Returns five sets of examples: for each of the two documents the responses and the errors, and the events. A set has the expected
-/// examples, the actual ones, and the path of the file with the expected ones.
+/// Returns five sets of examples: the responses and the errors of the API, the responses and the errors of the settings API, and the
+/// events. Each set has the expected examples, the actual ones, and the path of the file with the expected ones.
 async fn all() -> [(BTreeMap<String, Value>, BTreeMap<String, Value>, String); 5] {
     let (contract, settings) = (examples::contract(), settings_api::examples());
     let given = answers(&contract, contract::document(), PREFIX).await;

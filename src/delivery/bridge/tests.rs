@@ -1,4 +1,4 @@
-//! Tests of message delivery over bridges to scripted local endpoints, with a fake clock.
+//! Tests of message delivery over bridges (operators' HTTP endpoints for channel accounts), with scripted local endpoints and a fake clock.
 
 use std::{
     collections::HashMap,
@@ -370,7 +370,8 @@ async fn a_queued_message_goes_to_the_current_bridge_of_its_account() {
 async fn an_unsettled_attempt_is_retried_after_its_lease() {
     let (bench, local, _) = Bench::bridged(takes("x")).await;
     bench.text("x").await;
-    // The test claims the message as a worker that then dies. The next attempt is made only after the lease of this claim has expired.
+    // The test claims the message as a worker that then dies. The next attempt is made only after this claim has expired, at the end of its
+    // lease.
     let claimed = bench.claim().await;
     let mut worker = bench.worker();
     worker.drain().await.unwrap();

@@ -234,7 +234,8 @@ async fn the_lease_of_an_attempt_expires() {
     let second = bench.service.claim_outbox_entries(room).await.unwrap().remove(0);
     assert_eq!((first.attempts, second.attempts), (1, 2));
     assert_eq!(first.outbox_entry, second.outbox_entry);
-    // The lease of the first attempt has expired and the second attempt has the message, so every outcome of the first attempt is ignored.
+    // The lease (time limit) of the first attempt has expired and the second attempt has claimed the message, so every outcome of the first
+    // attempt is ignored.
     let taken = || SendOutcome::Accepted { external_id: Some("x-1".to_owned()), reference_id: None };
     bench.service.record_send_outcome(&first, taken(), 0.5).await.unwrap();
     bench.service.record_send_outcome(&first, SendOutcome::Failed { reason: "no".to_owned() }, 0.5).await.unwrap();

@@ -1,6 +1,6 @@
 //! Post-processing of the OpenAPI documents: rewrites the output of the generator (poem-openapi) into a canonical form. Functions such as
-//! `required_scope` are called for every JSON object of a document. They add facts that the generator cannot express, so that no handler
-//! has to repeat them.
+//! `required_scope` are called for every JSON object of a document. They add what the generator cannot express, so that no handler has to
+//! repeat it.
 
 use std::collections::BTreeSet;
 
@@ -104,8 +104,8 @@ fn open_enumeration(name: &str, schema: &mut Map<String, Value>) -> Option<(Stri
     Some((known, json!({ "type": "string", "enum": values, "description": format!("The known values of `{name}`.") })))
 }
 
-/// Adds a title to the schema of an envelope, such as `Ticket list envelope` for `TicketListEnvelope`. Without titles, readers could not
-/// tell the envelopes apart, since all of them have the same description.
+/// Adds a title to the schema of an envelope (the JSON object around every response), such as `Ticket list envelope` for
+/// `TicketListEnvelope`. Without titles, readers could not tell the envelopes apart, since all of them have the same description.
 fn title(name: &str, schema: &mut Value) {
     if name.ends_with("Envelope") {
         let words: String = name.chars().flat_map(|c| if c.is_uppercase() { vec![' ', c.to_ascii_lowercase()] } else { vec![c] }).collect();
@@ -134,15 +134,16 @@ fn annotated_reference(object: &mut Map<String, Value>, nullable: &mut BTreeSet<
     }
 }
 
-/// Removes `nullable` from a schema without a type: such a schema accepts null like any other value, and `nullable` has no meaning there.
+/// Removes `nullable` from a schema without a type, where it has no meaning: such a schema accepts every value, including null.
 fn any_value(object: &mut Map<String, Value>) {
     if !["type", "allOf", "anyOf"].iter().any(|name| object.contains_key(*name)) && object.get("nullable") == Some(&Value::Bool(true)) {
         object.remove("nullable");
     }
 }
 
-/// Replaces placeholders such as `{alone}` in descriptions that both revisions share. A placeholder becomes its text if the text is true in
-/// the revision (A or B) for which the program is compiled, and is removed otherwise.
+/// Replaces placeholders such as `{alone}` in descriptions that both revisions (A and B) of the API contract share. If the text of a
+/// placeholder is true in the revision for which the program is compiled, the placeholder becomes this text. Otherwise the placeholder is
+/// removed.
 fn by_rules(object: &mut Map<String, Value>) {
     let Some(Value::String(text)) = object.get_mut("description") else { return };
     let Rules { conversation_history, contacts_by_relevance, .. } = revision::RULES;
@@ -164,7 +165,7 @@ fn empty_list(object: &mut Map<String, Value>) {
     }
 }
 
-/// Adds an empty `security` to each operation that requires no credential; the generator leaves the property out there.
+/// Adds an empty `security` to each operation that requires no credential. The generator writes no `security` for such an operation.
 fn public(document: &mut Value) {
     for operation in operations_mut(document).filter_map(Value::as_object_mut) {
         operation.entry("security").or_insert_with(|| json!([]));

@@ -20,9 +20,9 @@ pub fn share(document: &mut Value) {
 /// the header or parameter, or the status of the response.
 type ComponentPlace<'d> = (String, &'d mut Value);
 
-/// Takes the values that `places` returns (such as headers), and replaces those that occur several times in the document by references to
-/// components, which it adds to `section`. If different values have the same name, the value that occurs most often becomes the component,
-/// and the other values stay in their operations.
+/// Takes the values that `places` returns (such as headers). Each value that occurs several times in the document becomes a component in
+/// `section`, and its occurrences become references to this component. If different values have the same name, the value that occurs most
+/// often becomes the component, and the other values stay in their operations.
 fn hoist(
     document: &mut Value,
     section: &str,
@@ -74,8 +74,8 @@ fn parameters(document: &mut Value) -> Vec<ComponentPlace<'_>> {
     parameters.map(|parameter| (parameter["name"].as_str().unwrap_or_default().to_owned(), parameter)).collect()
 }
 
-/// Returns the error responses that are the same in most operations. Responses with the status 400, 403 or 404 are left out, since their
-/// examples differ from operation to operation.
+/// Returns the error responses that may become components. Responses with the status 400, 403 or 404 are left out, since their examples
+/// differ from operation to operation.
 fn failures(document: &mut Value) -> Vec<ComponentPlace<'_>> {
     let alike = responses(document).filter(|(status, _)| !["200", "400", "403", "404"].contains(&status.as_str()));
     alike.map(|(status, response)| (status.clone(), response)).collect()

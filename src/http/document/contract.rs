@@ -1,5 +1,6 @@
-//! The OpenAPI document of the contract: registers the operations of the revision (A or B) for which the program is compiled, and generates
-//! the document from their handlers. Modules such as `canonical`, `examples` and `links` post-process the document.
+//! The OpenAPI document of the API contract: registers the operations of the contract's revision (A or B) for which the program is
+//! compiled, and generates the document from their handlers. The modules `canonical_form`, `examples`, `links` and `components`
+//! post-process the document.
 
 use poem_openapi::{OpenApi, OpenApiService};
 use serde_json::Value;
@@ -70,10 +71,11 @@ pub fn yaml(document: &Value) -> String {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Route {
     pub method: String,
-    /// The path without the prefix (such as [`PREFIX`]) under which the document's operations are served.
+    /// The path without the prefix that all operations of the document share (such as [`PREFIX`]).
     pub path: String,
     pub operation_id: String,
-    /// The scope of a key, or in the settings API the grant of a token, that the operation requires; empty if it requires none.
+    /// The permission that the operation requires: the scope of an API key or, in the settings API, the grant of a token. Empty if the
+    /// operation requires none.
     pub scope: String,
 }
 

@@ -1,10 +1,10 @@
-//! The examples in the OpenAPI documents: a request to every operation, the response of the demo store, and an error of each status that
+//! The examples in the OpenAPI documents: for every operation a request, the response of the demo store, and an error of each status that
 //! the operation documents.
 //!
 //! Two kinds of files are written by hand: `example_requests.json`, with the requests in the order in which they are sent, and
-//! `refused_requests.json`, with requests that the server refuses. They are in this folder, in `settings`, and in the folder of a revision
-//! that has operations of its own. Other files are recorded: the responses (`example_responses.json`, `example_errors.json`), and the events that the
-//! requests cause (`example_events.json`).
+//! `refused_requests.json`, with requests that the server refuses. They are in this folder, in `src/http/settings`, and in the folder of a
+//! contract revision (`src/revision`) that has operations of its own. Other files are recorded: the responses (`example_responses.json`,
+//! `example_errors.json`), and the events that the requests cause (`example_events.json`).
 //!
 //! The tests of `cli::demo` send the requests to a fresh demo store, and fail if the responses differ from the recorded ones. So every
 //! example can be tried with `counterpart demo`, whose records have the same ids. The times in the demo data are relative to the start of
@@ -38,7 +38,7 @@ const REQUEST_ID: &str = "019e8232-6000-7000-8000-000000000000";
 pub struct Examples {
     pub requests: Vec<ExampleRequest>,
     pub refusals: Vec<RefusedRequest>,
-    /// `data` of the response to each request, by operation.
+    /// The property `data` of the recorded responses, by operation.
     pub answers: BTreeMap<String, Value>,
     pub errors: Errors,
     received_at: ReceivedAt,
@@ -60,7 +60,7 @@ pub struct ExampleRequest {
     pub operation: String,
     #[serde(default)]
     pub query: Map<String, Value>,
-    /// Examples of parameters that the recorded request leaves out, since its response would be empty with them.
+    /// Examples of parameters that the recorded request leaves out: with these parameters its response would be empty.
     #[serde(default)]
     pub also: Map<String, Value>,
     pub body: Option<Value>,
@@ -115,7 +115,7 @@ pub fn events() -> BTreeMap<String, Value> {
 }
 
 /// Parses the text of a file with examples; the file is compiled into the program. A file that cannot be parsed counts as empty. The tests
-/// notice such a file, since its operations lack their examples.
+/// notice such a file, since the operations in it lack their examples.
 fn parsed<T: DeserializeOwned + Default>(text: &str) -> T {
     serde_json::from_str(text).unwrap_or_default()
 }
@@ -135,7 +135,8 @@ impl Examples {
     }
 
     /// Adds the examples to the operations of a document. Also replaces the description of each error status for which a refused request
-    /// has a [`RefusedRequest::reason`]. Called before equal responses are replaced by references.
+    /// has a [`RefusedRequest::reason`]. Called before [`share`](super::components::share) replaces equal responses by references, since
+    /// afterwards a response no longer belongs to one operation.
     pub fn put_into(&self, document: &mut Value) {
         for operation in operations_mut(document) {
             let id = operation["operationId"].as_str().unwrap_or_default().to_owned();

@@ -1,11 +1,12 @@
-//! The introduction of the contract's OpenAPI document (`info.description`, in Markdown): the rules that apply to all operations.
+//! The introduction of the OpenAPI document of the API contract (`info.description`, in Markdown): the rules that apply to all operations.
 
 use crate::{
     domain::revision_rules::{DEFAULT_PAGE_SIZE, Rules},
     revision,
 };
 
-/// The paragraph about responses without an envelope, for the OpenAPI documents of the contract and of the settings API.
+/// The paragraph about responses that have no envelope (the JSON object around `data` or `error`), for the OpenAPI documents of the
+/// contract and of the settings API.
 pub const UNENVELOPED: &str = "Every answer is an envelope, unless the head of a request is unusable. A head that is not HTTP is answered \
      with 400, a URL of more than 64 KiB with 414, and too many or too long headers with 431. These answers have no body, and the \
      connection is closed.";

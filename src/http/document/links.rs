@@ -1,4 +1,5 @@
-//! OpenAPI links of the contract's document: each leads from the response of one operation to a parameter of another operation.
+//! The OpenAPI links in the document of the API contract. Each link leads from the response of one operation to a parameter of another
+//! operation.
 
 use serde_json::{Value, json};
 

@@ -1,8 +1,8 @@
 //! Merges the operations of all `#[OpenApi]` impl blocks, so that each path has one entry in the OpenAPI document.
 //!
 //! poem-openapi writes the paths of each API struct separately. A path that two structs share becomes a duplicate JSON key, and the
-//! operations of one struct vanish from the document although they are served. In the same way, a status that both the success type and the
-//! error type of a handler declare becomes a duplicate JSON key; this module panics on such a status.
+//! operations of one struct vanish from the document although they are served. A status becomes a duplicate JSON key, too, if both the
+//! success type and the error type of a handler declare it; this module panics on such a status.
 //!
 //! The router (`routing`) looks operations up by whole path, so this module also adds the path prefix to the routes.
 
@@ -23,9 +23,8 @@ pub struct MergedGroups<T> {
 }
 
 impl<T: OpenApi> OpenApi for MergedGroups<T> {
-    /// # Panics
-    /// If two operations have the same id, or the same method and path, or if an operation declares a status twice. Such a programming
-    /// error shows at the first start of the server and in every test that uses the operations.
+    /// # Panics If two operations have the same id, or the same method and path, or if an operation declares a status twice. Such a
+    /// programming error is noticed at the first start of the server and in every test that uses the operations.
     fn meta() -> Vec<MetaApi> {
         let (mut merged, mut ids) = (Vec::<MetaPath>::new(), HashSet::new());
         for path in T::meta().into_iter().flat_map(|api| api.paths) {

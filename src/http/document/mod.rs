@@ -1,4 +1,4 @@
-//! Generation of the OpenAPI documents: registration of the contract's operations, examples, and post-processing.
+//! Generation of the OpenAPI documents: registers the operations of the API contract, adds examples, and post-processes the documents.
 
 pub mod canonical_form;
 pub mod components;

@@ -1,4 +1,4 @@
-//! The tags of the contract's OpenAPI document.
+//! The tags in the OpenAPI document of the API contract.
 
 use poem_openapi::Tags;
 

@@ -1,6 +1,6 @@
-//! Generates the OpenAPI 3.1 document of the events. Its member `webhooks` has one entry for each kind of event that can occur in the
-//! revision of the contract (A or B) for which the program is compiled, and one for test events. The schemas are generated from the types
-//! that are serialized ([`super`]), so the document matches what is sent. Called by `app`, `cli` and `assistant_tools`.
+//! Generates the OpenAPI 3.1 document of the events. Its property `webhooks` has one entry for test events, and one for each kind of event
+//! that can occur in the revision (A or B) of the API contract for which the program is compiled. The schemas are generated from the types
+//! that are serialized ([`super`]), so the document matches the events that are sent. Called by `app`, `cli` and `assistant_tools`.
 //!
 //! [`with_operations`] generates one document with the events and the operations of the contract.
 
@@ -33,7 +33,7 @@ struct TestData {
 struct EventDescription {
     kind: &'static str,
     summary: &'static str,
-    /// Registers the type of the property `data` of such an event, and returns the schema of the type.
+    /// Registers the type of the property `data` of these events, and returns the schema of this type.
     data: fn(&mut Registry) -> Value,
 }
 
@@ -142,7 +142,7 @@ pub fn with_operations() -> Value {
         let named = theirs.into_iter().flatten().filter(|(name, schema)| differs(name, schema));
         named.map(|(name, _)| (name.clone(), format!("Event{name}"))).collect()
     };
-    // Renaming a schema changes every schema that refers to it, so more schemas can then differ from those of the operations. The
+    // Renaming a schema changes every schema that refers to it, so further schemas may then differ from the schemas of the operations. The
     // comparison is therefore repeated until no schema has to be renamed.
     loop {
         let renamed = shared(&whole, &events);

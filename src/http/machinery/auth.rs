@@ -1,4 +1,4 @@
-//! Authentication by API key, and authorisation by scope (contract, section 5). The extractor [`Authorised`] is the first parameter of
+//! Authentication by API key, and authorisation by scope (API contract, section 5). The extractor [`Authorised`] is the first parameter of
 //! every operation of the contract, so that the API key is checked before the parameters and the body. The operation's scope is a part of
 //! the extractor's type.
 
@@ -40,15 +40,15 @@ pub struct AuthenticatedRequest {
 }
 
 impl AuthenticatedRequest {
-    /// Returns the service for an operation that only reads: the one on the standby of the database if the standby has every change that
-    /// the caller may know of, otherwise the one on the primary.
+    /// Returns the service for an operation that only reads. The service reads from the standby of the database if the standby already has
+    /// every change that the caller may know of, and otherwise from the primary.
     pub fn reads(&self) -> &Service {
         self.state.replica.as_ref().filter(|_| self.on_replica).unwrap_or(&self.state.service)
     }
 
-    /// Like [`Self::reads`], for an operation that reads many records. The statements of the returned service run within the store's limit
-    /// on expensive statements (`fair_share`). A request whose response may be long first waits for the store's only permit for such
-    /// requests.
+    /// Like [`Self::reads`], for an operation that reads many records. The statements of the returned service run within the limit of the
+    /// store (tenant) on expensive statements (`fair_share`). A request whose response may be long first waits for the only permit that the
+    /// store has for such requests.
     pub async fn reads_many(&self) -> Result<Service, ApiError> {
         let turn = self.state.turns.take(self.store(), self.scope).await?;
         let service = self.reads().within(turn.share());

@@ -1,6 +1,6 @@
 //! Request bodies: the extractor that reads a body and checks its size and media type, and the parser of its JSON. The extractor runs
-//! before the query parameters are checked, the parser runs after that (our decisions, section 3). The parser checks the JSON first against
-//! the OpenAPI schema, and then with the deserializer of the type.
+//! before the query parameters are checked, the parser runs after that. The parser checks the JSON first against the OpenAPI schema, and
+//! then with the deserializer of the type.
 
 use std::{
     io::{self, Read},
@@ -40,7 +40,8 @@ impl<T: types::Type + DeserializeOwned + 'static, const EMPTY_IS_OBJECT: bool> B
         Self { bytes: text.as_bytes().to_vec(), shape: PhantomData }
     }
 
-    /// Makes a body from JSON that is not a request body of its own, such as a property of another body or the input of an assistant tool.
+    /// Makes a body from JSON that does not come from a request body alone, such as a property of another body or the input of an assistant
+    /// tool.
     pub fn of_value(body: &Value) -> Self {
         Self { bytes: body.to_string().into_bytes(), shape: PhantomData }
     }
@@ -51,13 +52,14 @@ impl<T: types::Type + DeserializeOwned + 'static, const EMPTY_IS_OBJECT: bool> B
     }
 
     /// Parses the body as `T`, an inbound message. Channels cut long names and texts after a number of UTF-16 units, which may leave half
-    /// of a surrogate pair: that half becomes U+FFFD. Unlike [`Self::parse`], it accepts U+0000, since the service handles this character.
+    /// of a surrogate pair: that half becomes U+FFFD. Unlike [`Self::parse`], this function accepts U+0000, since the service handles this
+    /// character.
     pub fn parse_inbound(&self) -> Result<T, ApiError> {
         read(&whole_characters(self.bytes()), true).map(|(read, _)| read)
     }
 
-    /// Parses only the properties of an inbound message that `P` names, before the whole message is parsed. Returns `None` if the body is
-    /// not JSON that has these properties.
+    /// Parses only those properties of an inbound message that the type `P` has, before the whole message is parsed. Returns `None` if the
+    /// body is not JSON that has these properties.
     pub fn inbound_part<P: DeserializeOwned>(&self) -> Option<P> {
         serde_json::from_slice(&whole_characters(self.bytes())).ok()
     }
@@ -68,15 +70,17 @@ impl<T: types::Type + DeserializeOwned + 'static, const EMPTY_IS_OBJECT: bool> B
         self.bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&self.bytes)
     }
 
-    /// Returns the decompressed body with its byte order mark, if it has one: the bytes over which a bridge computes its signature.
+    /// Returns the decompressed body with its byte order mark, if it has one: the bytes over which a bridge (an external program that
+    /// connects a channel) computes its signature.
     pub fn signed_bytes(&self) -> &[u8] {
         &self.bytes
     }
 }
 
 impl<T: types::Type + DeserializeOwned + 'static> FilterBody<T> {
-    /// Parses the body as `T`. Also returns its canonical JSON, which has no null properties. A cursor of the list is bound to this JSON.
-    /// Strings may contain U+0000: the database layer replaces this character, so that such a string matches no stored text.
+    /// Parses the body as `T`. Also returns the canonical JSON of the body, without null properties. A pagination cursor is bound to this
+    /// JSON, so that the next page is requested with the same filters. Strings may contain U+0000: the database layer replaces this
+    /// character, so that such a string matches no stored text.
     pub fn filters(&self) -> Result<(T, String), ApiError> {
         fn strip(value: &mut Value) {
             match value {

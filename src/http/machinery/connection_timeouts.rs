@@ -5,11 +5,12 @@
 //! response, the time from the last write to the next request, and the time in which the operating system accepts no bytes of a response.
 //!
 //! A connection with a slow head is closed here. A request with a slow body first reaches the shorter limit of [`super::middleware`], which
-//! sends an error response. If a client closes its connection before the response, its request is ended here, too. Otherwise the request
-//! would wait for its permit (`fair_share`) and delay later requests.
+//! sends an error response. If a client closes its connection before the response, this module ends the request, too. Otherwise the request
+//! would go on waiting for its permit to run expensive statements (`fair_share`), and delay later requests.
 //!
-//! poem's own limit for idle connections wakes a second task of the connection on every read and write, which resets a timer. Here a
-//! connection has one timer, which is reset in only two cases: it fired before the deadline, or it would fire after the deadline.
+//! poem's own limit for idle connections costs more: every read and write wakes a second task of the connection, and this task resets a
+//! timer. Here a connection has one timer, which is reset in only two cases: it fired before the deadline, or it would fire after the
+//! deadline.
 
 use std::{
     io,
@@ -45,8 +46,8 @@ const SEND_BUFFER: u32 = 128 * 1024;
 /// The largest number of connections that wait to be accepted.
 const BACKLOG: u32 = 1024;
 
-/// Listens on `address`, a host and port. If the host has several IP addresses, it listens on the first one that can be bound. `open`
-/// counts the open connections.
+/// Listens on `address`, a host and port. If the host has several IP addresses, the server listens on the first address that can be bound.
+/// `open` counts the open connections.
 pub async fn listen(address: &str, open: Gauge) -> io::Result<Timed<TcpAcceptor>> {
     let mut failed = io::Error::new(io::ErrorKind::InvalidInput, "the name has no address");
     for address in lookup_host(address).await? {
@@ -123,12 +124,13 @@ pub struct TimedStream<S> {
     stream: S,
     awaits: IoPhase,
     due: Instant,
-    /// The timer of the time limit. It fires at `due` or earlier; if it fires earlier, it is reset.
+    /// The timer of the time limit. It fires at `due` or earlier. If it fires earlier, it is reset to `due`.
     alarm: Pin<Box<Sleep>>,
     _counted: ConnectionGuard,
 }
 
-/// The event that a connection waits for, which determines its time limit. `Request`: it waits for the first byte of a request.
+/// The event that a connection waits for. The event determines the time limit. `Request`: the connection waits for the first byte of a
+/// request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum IoPhase {
     Request,
@@ -206,8 +208,8 @@ impl<S: AsyncRead + Unpin> AsyncRead for TimedStream<S> {
         if late {
             return Poll::Ready(Err(self.too_slow()));
         }
-        // If no bytes came, the client has closed the connection. hyper then gives the connection up, but poem keeps polling it, so that
-        // the operation would run to its end although the client no longer reads the response. The error makes poem stop polling.
+        // If no bytes came, the client has closed the connection. hyper then gives the connection up, but poem keeps polling it: the
+        // operation would run to its end although the client no longer reads the response. The error makes poem stop polling.
         if self.awaits == IoPhase::Rest
             && matches!(result, Poll::Ready(Ok(())))
             && buffer.filled().len() == before
@@ -401,7 +403,7 @@ mod tests {
     async fn the_server_closes_what_is_overdue() {
         let request = "GET / HTTP/1.1\r\nhost: localhost\r\n\r\n";
         // The start of a second request is not recognised as a request if it arrives in the same read as the first one. So the limit of
-        // idle connections applies to it.
+        // idle connections applies to the second request.
         let two = format!("{request}GET");
         for (sent, answers, closed) in [("", 0, IDLE), ("GET / HT", 0, LIMIT), (request, 1, IDLE), (&two, 1, IDLE)] {
             let (mut client, server) = duplex(1 << 16);

@@ -1,5 +1,5 @@
-//! The context of one request: its id and its time of arrival (contract, section 2.1; our decisions, section 3), its caller once it is
-//! authenticated, and its permit (`fair_share`).
+//! The context of one request: its id, its time of arrival (API contract, section 2.1), its caller once the request is authenticated, and
+//! its permit to run expensive statements (`fair_share`).
 
 use std::{
     future::poll_fn,
@@ -43,7 +43,7 @@ struct ContextState {
     waited: AtomicU64,
 }
 
-/// What authentication found out about a request.
+/// The result of the authentication of a request.
 #[derive(Debug)]
 struct Authenticated {
     recipient: Recipient,
@@ -60,7 +60,7 @@ pub enum Recipient {
     Key(StoreId, KeyId),
     /// A user of the settings API.
     Manager(StoreId, UserId),
-    /// The bridge of a channel account.
+    /// The bridge of a channel account: an external program that connects the account to its channel.
     Bridge(StoreId, AccountId),
 }
 
@@ -92,7 +92,8 @@ impl Context {
         self.0.received_at
     }
 
-    /// Returns `requestReceivedAt` of the envelope, in the format of the requested API (contract or settings API).
+    /// Returns the time of arrival as text, for the property `requestReceivedAt` of the response. The format depends on the requested API
+    /// (contract or settings API).
     pub fn received_at_text(&self) -> String {
         match self.0.received_at_form {
             ReceivedAt::Timestamp => self.0.received_at.to_string(),
@@ -100,8 +101,8 @@ impl Context {
         }
     }
 
-    /// Records the caller. Called once, by authentication. `repeatable`: the request only reads, so the client can repeat it, and its
-    /// response may be refused even after the operation has run.
+    /// Records the caller. Called once, by authentication. `repeatable` means that the request only reads. The client can repeat such a
+    /// request, so its response may be refused even after the operation has run.
     pub fn authenticated(&self, recipient: Recipient, key_name: Option<String>, repeatable: bool) {
         // `set` fails only if the caller is recorded already, and a request has only one caller.
         let _ = self.0.caller.set(Authenticated { recipient, key_name, repeatable });
@@ -132,8 +133,9 @@ impl Context {
         self.0.turn.get().is_some_and(StorePermit::is_alone)
     }
 
-    /// Runs the future `work` of the request. Once the request has a permit and its response may be long, the rest of `work` runs on a
-    /// thread that serves no other request, since such work keeps a thread busy. In a runtime with only one thread it stays on that thread.
+    /// Runs the future `work` of the request. If the request gets a permit and its response may be long, the rest of `work` runs on a
+    /// thread that serves no other request, since a long response keeps a thread busy. In a runtime with only one thread, `work` stays on
+    /// that thread.
     pub async fn beside<T>(&self, work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
         let begun = poll_fn(|task| match work.as_mut().poll(task) {
@@ -147,7 +149,7 @@ impl Context {
         }
     }
 
-    /// Records that the request is a long poll that may wait (`long_poll`).
+    /// Records that the request is a long poll, which may wait for records (`long_poll`).
     pub fn may_wait(&self) {
         self.0.may_wait.store(true, Ordering::Relaxed);
     }
@@ -174,7 +176,7 @@ impl Context {
         }
     }
 
-    /// Returns whether the request only reads. Its response may then be refused, since the client can repeat the request.
+    /// Returns whether the request only reads. If so, its response may be refused, since the client can repeat the request.
     pub fn is_repeatable(&self) -> bool {
         self.0.caller.get().is_some_and(|known| known.repeatable)
     }
@@ -201,7 +203,7 @@ pub fn is_own_origin(request: &poem::Request, origin: &str) -> bool {
     !host.is_empty() && origin.eq_ignore_ascii_case(&format!("{scheme}://{host}"))
 }
 
-/// Returns whether the runtime has several threads, so that the others continue while one of them is busy.
+/// Returns whether the runtime has several threads. If so, other threads continue while one thread is busy.
 fn has_threads() -> bool {
     Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread
 }

@@ -1,8 +1,8 @@
-//! Cross-origin resource sharing (CORS): the origins whose pages may call the contract's operations from a browser. There are none unless
-//! `--cors-origin` names some.
+//! Cross-origin resource sharing (CORS): the origins whose pages may call the operations of the API contract from a browser. No origin may
+//! do so unless `--cors-origin` names it.
 //!
-//! poem's own middleware responds with 403 to every request from another origin. Here such a request is handled as if CORS were off,
-//! without the headers that would let a page read the response.
+//! poem's own middleware responds with 403 to every request from an origin that is not allowed. Here such a request is handled as if CORS
+//! were off: the response lacks the headers that let a page read it.
 
 use poem::{
     Response,

@@ -1,11 +1,12 @@
-//! Seals and opens the cursors of keyset pagination. A cursor is opaque and URL-safe. It has an authentication code (HMAC) over store,
-//! operation and content, and is bound to filters and `pageSize` (contract, section 4.4; our decisions, section 4). It contains the
-//! position of the last row and, if the list is in order of relevance, the row's rank. In a revision that counts records, a cursor also
-//! contains the total, which therefore stays the same on all pages of a list.
+//! Seals and opens the cursors of keyset pagination. A cursor is opaque and URL-safe. It contains the position of the last row of a page
+//! and, if the list is in order of relevance, the rank of this row. An authentication code (HMAC) protects the content, and binds the
+//! cursor to a store (tenant) and an operation. A hash in the content binds the cursor to the filters and the `pageSize` (API contract,
+//! section 4.4). In a contract revision whose lists return a total, a cursor also contains this total, so that it stays the same on all
+//! pages of a list.
 //!
 //! In a list whose rows can change their sort position, a cursor also contains the snapshot at which the first page was read (as-of
-//! cursor). The database keeps for [`LIFETIME`] what it needs to show the order of that snapshot; after that time the cursor is refused.
-//! Other cursors do not expire.
+//! cursor). For [`LIFETIME`] the database keeps the former sort positions, which it needs to show the order of that snapshot; after that
+//! time the cursor is refused. Other cursors do not expire.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use hmac::{Hmac, KeyInit, Mac};
@@ -26,7 +27,7 @@ const HEAD_BYTES: usize = 1 + 4 * 8;
 pub const LIFETIME: i64 = 7 * 24 * 60 * 60 * 1000;
 const NO_TOTAL: u64 = u64::MAX;
 
-/// Seals and opens cursors with one secret key, which is the same in every process on a database.
+/// Seals and opens cursors with one secret key. All server processes on one database have the same key.
 #[derive(Clone)]
 pub struct Seal(Hmac<Sha256>);
 
@@ -42,7 +43,8 @@ pub struct Cursor {
     pub position: Position,
     pub total: Option<u64>,
     pub binding: Binding,
-    /// When the first page was read, by the clock of the server. A sealed cursor contains this time only together with [`Position::as_of`].
+    /// When the first page was read, by the clock of the server. A sealed cursor contains this time only if it contains a snapshot
+    /// ([`Position::as_of`]).
     pub began: Timestamp,
 }
 
@@ -139,7 +141,7 @@ fn push_part(bytes: &mut Vec<u8>, part: Option<&[u8]>) {
 }
 
 /// Splits off an optional part that [`push_part`] wrote, from the beginning of `bytes`. Returns the part (`None` if it is absent), and the
-/// bytes after it. Returns `None` as a whole if `bytes` ends within the part.
+/// bytes after it. Returns `None` instead of both if `bytes` ends within the part.
 fn part(bytes: &[u8]) -> Option<(Option<&[u8]>, &[u8])> {
     let (length, rest) = bytes.split_first_chunk()?;
     match u32::from_be_bytes(*length).checked_sub(1) {
@@ -212,7 +214,8 @@ mod tests {
             let text = seal.close(&store, &operation, &cursor);
             prop_assert!(text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_'));
             prop_assert_eq!(seal.open(&store, &operation, &text), Some(cursor));
-            // The cursor does not open for another store and operation, even if their names, joined, give the same text.
+            // The cursor does not open for another store and operation, even if the two names, written one after the other, are the same
+            // text.
             let shifted = StoreId::from(format!("{store}{operation}"));
             prop_assert_eq!(seal.open(&shifted, "", &text).is_some(), operation.is_empty());
         }

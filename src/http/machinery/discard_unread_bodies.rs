@@ -1,7 +1,7 @@
-//! Discards unread request bodies: reads the part of a request body that the operation has not read when its response is ready.
+//! Discards unread request bodies: reads the rest of a request body that the operation has not read to its end when the response is ready.
 //!
-//! hyper closes a connection whose request body is dropped before its end, and the response does not announce the close. A proxy that
-//! reuses the connection would then lose the next request. So this module reads and discards the remaining body after the response, within
+//! hyper closes a connection if its request body is dropped before the end, and the response does not announce the close. A proxy that
+//! reuses the connection then loses its next request. So this module reads and discards the remaining body after the response, within
 //! limits of size and time, and the connection stays usable. If the connection may have to be closed, the response announces it in the
 //! header `connection`. In this case, too, the remaining body is read, so that the client can read the response before the connection ends.
 //!
@@ -51,7 +51,7 @@ impl<S: Stream + Unpin> Stream for BodyWatch<S> {
 
 impl<S: Unpin> Drop for BodyWatch<S> {
     fn drop(&mut self) {
-        // A poisoned mutex still holds a stream or `None`, so it is valid.
+        // The mutex always holds a stream or `None`, so its content is valid even if the mutex is poisoned.
         *self.slot.lock().unwrap_or_else(PoisonError::into_inner) = self.stream.take();
     }
 }
@@ -81,15 +81,15 @@ pub fn watch(request: &mut Request) -> Option<UnreadBody<impl Stream<Item = io::
     Some(UnreadBody { slot, closes })
 }
 
-/// Returns whether the connection may be closed if the response is sent before the end of the body. This is so if the body exceeds the
-/// limit, or if the client possibly never sends the body (`Expect: 100-continue`).
+/// Returns whether the connection may be closed if the response is sent before the end of the body. There are two such cases: the body
+/// exceeds the limit, or the client may never send the body (`Expect: 100-continue`).
 fn ends_the_connection(headers: &HeaderMap) -> bool {
     let declared = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()).and_then(|text| text.parse::<usize>().ok());
     declared.is_some_and(|length| length > LIMIT) || headers.contains_key(header::EXPECT)
 }
 
 impl<S> UnreadBody<S> {
-    /// Returns the unread part. To be called after the operation has dropped the body. `None`: the whole body was read.
+    /// Returns the unread part of the body; `None` if the whole body was read. To be called after the operation has dropped the body.
     pub fn rest(self) -> Option<RemainingBody<S>> {
         let stream = self.slot.lock().unwrap_or_else(PoisonError::into_inner).take()?;
         Some(RemainingBody { stream, closes: self.closes })

@@ -1,4 +1,5 @@
-//! The schema of the response envelope (contract, section 2.1) and the descriptions of response headers, for the OpenAPI documents.
+//! The schema of the response envelope, the JSON object around every response (API contract, section 2.1), and the descriptions of response
+//! headers, for the OpenAPI documents.
 
 use poem_openapi::registry::{MetaHeader, MetaSchema, MetaSchemaRef};
 

@@ -1,5 +1,5 @@
-//! Error responses: the error form of the envelope (contract, section 7), its description in the OpenAPI document, and the conversion of
-//! every kind of error to it.
+//! Error responses: the JSON object of an error response (error envelope; API contract, section 7), its description in the OpenAPI
+//! document, and the conversion of every kind of error to an error response.
 
 use std::marker::PhantomData;
 
@@ -25,7 +25,7 @@ pub struct ApiError {
     pub message: String,
     /// The value of `Retry-After`, in seconds.
     pub retry_after: Option<u32>,
-    /// The rate limit that is used up, if that is the reason of the error.
+    /// The rate limit that is used up, if the error is caused by a rate limit.
     pub used_up: Option<UsedUpRate>,
 }
 
@@ -84,7 +84,8 @@ impl ApiError {
         }
     }
 
-    /// Converts an error about a body that was sent as the property `body` of the request body: its path `body.x` becomes `body.body.x`.
+    /// Converts an error about a value inside the property `body` of the request body: the path `body.x` in its message becomes
+    /// `body.body.x`.
     pub fn within_body(self) -> Self {
         match self.message.strip_prefix("`body") {
             Some(rest) => Self { message: format!("`body.body{rest}"), ..self },
@@ -157,8 +158,8 @@ impl ErrorEnvelope {
     }
 }
 
-/// The error responses that the OpenAPI document lists for an operation. There is no `default` response. So a generated client knows every
-/// error status, and the tests detect a response with a status that is not listed.
+/// The error responses that the OpenAPI document lists for an operation. The list has no `default` response. So a generated client knows
+/// every error status, and the tests detect a response whose status is not in the list.
 pub trait Documented: Send + Sync + 'static {
     /// The error statuses in addition to those of [`Credential::everywhere`].
     const STATUSES: &'static [u16];
@@ -173,7 +174,7 @@ pub trait Documented: Send + Sync + 'static {
 pub enum Credential {
     ApiKey,
     Session,
-    /// A session, a token, or the signature of a bridge.
+    /// A session, a token, or the signature of a bridge (an external program that connects a channel).
     Signature,
 }
 
@@ -211,43 +212,43 @@ macro_rules! key_conflict {
 }
 
 documented! {
-    /// The errors of a read that names no record: lists and catalogs.
+    /// The errors of a read whose request contains no record id, such as a list.
     Listing = &[400, 401, 403], "";
-    /// The errors of a read that names a record.
+    /// The errors of a read whose request contains a record id.
     Lookup = &[400, 401, 403, 404], "";
-    /// The errors of a write that names a record.
+    /// The errors of a write whose request contains a record id.
     Change = &[400, 401, 403, 404, 409, 413, 415], key_conflict!();
-    /// The errors of a write that states on which version (stamp) of the record it is based.
+    /// The errors of a write whose request states the version (stamp) of the record that the client has read.
     StampedChange = &[400, 401, 403, 404, 409, 413, 415], key_conflict!("The record changed since it was read.");
     /// The errors of a write that creates a contact.
     ContactMaking = &[400, 401, 403, 409, 413, 415], key_conflict!("Another contact of the store has the same primary e-mail or phone.");
     /// The errors of a list whose filters are in the request body.
     FilteredListing = &[400, 401, 403, 413, 415], "";
-    /// The errors of a settings operation whose only input is the caller's credential.
+    /// The errors of a settings operation without parameters and body.
     SettingsCatalog = &[401, 403], "", Session;
-    /// The errors of a read of the settings that names no record.
+    /// The errors of a read of the settings whose request contains no record id.
     SettingsListing = &[400, 401, 403], "", Session;
     /// The errors of a read of a feed whose entries are kept for a limited time.
     SettingsFeed = &[400, 401, 403, 410], "", Session;
-    /// The errors of a settings operation that reads or removes one record, which the request names.
+    /// The errors of a settings operation that reads or removes the record with the id in the request.
     SettingsLookup = &[400, 401, 403, 404], "", Session;
     /// The errors of a change of settings that creates a record.
     SettingsCreation = &[400, 401, 403, 413, 415], "", Session;
     /// The errors of a request for sign-in links by e-mail.
     SettingsMail = &[400, 403, 409, 413, 415], "The server sends no e-mail.", Session;
-    /// The errors of the receipt of a message from a bridge.
+    /// The errors of the operation by which a bridge delivers an inbound message.
     SettingsReceipt = &[400, 401, 403, 409, 413, 415], "The signed request was accepted before: `webhook-id` and `webhook-timestamp` are the same.", Signature;
     /// The errors of a change of settings that creates a record of which a store may have only a limited number.
     SettingsAddition = &[400, 401, 403, 409, 413, 415], "The store has the largest permitted number of such records; `error.message` says how many.", Session;
-    /// The errors of the addition of a user.
+    /// The errors of the operation that adds a user.
     SettingsMembership = &[400, 401, 403, 409, 413, 415], "Another user of the store has the e-mail address, or the store has the largest permitted number of users; `error.message` says which.", Session;
-    /// The errors of a change of settings that names a record, and that is accepted whatever the state of that record.
+    /// The errors of a change of one record of the settings, for changes that every state of the record allows.
     SettingsEdit = &[400, 401, 403, 404, 413, 415], "", Session;
-    /// The errors of a change of settings that is refused in some states of a record.
+    /// The errors of a change of one record of the settings, for changes that some states of the record do not allow.
     SettingsChange = &[400, 401, 403, 404, 409, 413, 415], "The record is in a state that does not allow the change; `error.message` says which.", Session;
-    /// The errors of a removal that is refused in some states of a record.
+    /// The errors of a removal that some states of the record do not allow.
     SettingsRemoval = &[400, 401, 403, 404, 409], "The record is in a state that does not allow the change; `error.message` says which.", Session;
-    /// The errors of an advance of a sandbox's clock.
+    /// The errors of the operation that advances the clock of a sandbox, a server for tests.
     SettingsAdvance = &[400, 401, 403, 409, 413, 415], "The server serves no sandbox, or its clock is being advanced already; `error.message` says which.", Session;
     /// The errors of a settings operation that changes a ticket or a conversation, and that accepts an idempotency key.
     SettingsAction = &[400, 401, 403, 404, 409, 413, 415], key_conflict!(), Session;

@@ -1,6 +1,6 @@
-//! The query parameter `expand`, which adds related records to a response (contract, section 4.5). Its values are separated by commas, or
-//! the parameter is repeated. The values are compared exactly, including upper and lower case. An unknown value is refused with an
-//! error message whose beginning the contract fixes.
+//! The query parameter `expand`, which adds related records to a response (API contract, section 4.5). Its values are separated by commas,
+//! or the parameter is repeated. The values are compared exactly, including upper and lower case. An unknown value is refused with an error
+//! message whose beginning the contract fixes.
 
 use poem::{RequestBody, http::StatusCode};
 use poem_openapi::registry::{MetaSchema, MetaSchemaRef, Registry};
@@ -64,7 +64,7 @@ fn unknown(value: &str) -> ApiError {
     ApiError::new(StatusCode::BAD_REQUEST, format!("Invalid expand value: {value}"))
 }
 
-/// The extractor of operations that expand nothing: refuses `expand` unless it is empty.
+/// The extractor of operations without related records to add: refuses `expand` unless it is empty.
 #[derive(Debug)]
 pub struct NoExpand;
 

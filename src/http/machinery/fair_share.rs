@@ -1,15 +1,15 @@
-//! Fair scheduling between stores: limits how many expensive reads of one store run at the same time.
+//! Fair scheduling between stores (tenants): limits how many expensive reads of one store run at the same time.
 //!
-//! An SQL statement is unbounded if it may read any number of rows, since its conditions do not list the keys of rows. Only a few unbounded
-//! statements of one store run at a time (`store::db::StatementLimit`); further ones wait in order of arrival. So a request of another
-//! store waits for those few statements at most, however many connections the first store opens.
+//! An SQL statement is called unbounded if its conditions do not list the keys of rows, so that it may read any number of rows. Only a few
+//! unbounded statements of one store run at a time (`store::db::StatementLimit`); further ones wait in order of arrival. So a request of
+//! another store waits for those few statements at most, however many connections the first store opens.
 //!
 //! A request whose response may be long first waits for the store's only permit for such requests, since a long response is in memory
 //! twice: as rows, and as JSON. Such a request shares neither a thread of the runtime (`Context::beside`) nor a database connection with
-//! other requests. A response may be long if the last long response of the same store and scope is at most 30 seconds old, or if no request
-//! of that store and scope has succeeded yet.
+//! other requests. A response counts as possibly long in two cases: the last long response of the same store and scope (permission of the
+//! API key) is at most 30 seconds old, or no request of that store and scope has succeeded yet.
 //!
-//! Called by `auth` when a request is known to be valid, and by `middleware` when the length of the response is known. A permit
+//! Called by `auth` once the request has passed all checks, and by `middleware` once the length of the response is known. A permit
 //! ([`StorePermit`]) ends with its request.
 
 use std::{
@@ -26,7 +26,7 @@ use crate::{
     service::StatementLimit,
 };
 
-/// The length in bytes from which on a response counts as long.
+/// A response of at least this many bytes counts as long.
 const LONG: usize = 1024 * 1024;
 
 /// For how long after a long response further responses of the same store and scope are expected to be long.
@@ -44,7 +44,7 @@ pub struct FairScheduler {
 struct StoreFairness {
     share: Arc<Semaphore>,
     alone: Arc<Semaphore>,
-    /// For each scope of which a request has succeeded: the time until which its responses may be long; `None` if no response was long.
+    /// For each scope with which a request has succeeded: the time until which its responses may be long; `None` if no response was long.
     long: Mutex<HashMap<Scope, Option<Instant>>>,
 }
 
@@ -92,7 +92,7 @@ impl StoreFairness {
 }
 
 impl StorePermit {
-    /// Returns whether the response may be long. If it may be, the request holds the store's only permit for long responses.
+    /// Returns whether the response may be long. If so, the request holds the store's only permit for long responses.
     pub fn is_alone(&self) -> bool {
         self.alone.is_some()
     }

@@ -1,4 +1,4 @@
-//! Idempotency of writes: the header `Idempotency-Key`, and the stored responses that repeated requests get (our decisions, section 6.13).
+//! Idempotency of writes: the header `Idempotency-Key`, and the stored responses that repeated requests get.
 
 use poem::RequestBody;
 use poem_openapi::{

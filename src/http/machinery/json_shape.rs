@@ -1,5 +1,6 @@
 //! Validates JSON against the OpenAPI schema of a type, before serde converts it to the type. serde alone would accept an array for a
-//! struct and `{"open": null}` for an enumeration, and its error messages do not name the invalid field, which the contract requires.
+//! struct, and `{"open": null}` for an enumeration. The API contract requires error messages that name the invalid field, and serde's
+//! messages do not name it.
 //!
 //! Called by `body`. The error names the path of the first value that does not match. Checks that only a type itself can make (such as
 //! whether a string is a date-time) are left to the deserializer of the type.
@@ -27,8 +28,8 @@ pub struct SchemaViolation {
 
 type Plan = (MetaSchemaRef, Registry);
 
-/// Returns the OpenAPI schema of a type, and the registry of the schemas to which it refers. They are built at the first call for the type,
-/// and cached.
+/// Returns the OpenAPI schema of a type, and the registry of the schemas to which it refers. Schema and registry are built at the first
+/// call for the type, and cached.
 fn plan<T: types::Type + 'static>() -> &'static Plan {
     static PLANS: LazyLock<RwLock<HashMap<TypeId, &'static Plan>>> = LazyLock::new(Default::default);
     if let Some(plan) = PLANS.read().unwrap_or_else(PoisonError::into_inner).get(&TypeId::of::<T>()) {
@@ -67,8 +68,8 @@ fn walk(registry: &Registry, schema: &MetaSchemaRef, value: &Value, place: &mut 
         let known: Vec<&str> = schema.enum_items.iter().filter_map(Value::as_str).collect();
         return wrong(place, format!("must be one of {}", known.join(", ")));
     }
-    // Of the combined schemas, only `all_of` is checked here. Alternatives (`one_of`, `any_of`) permit values of several types; the
-    // deserializer of the type checks them.
+    // Of the keywords that combine schemas, only `all_of` is checked here. Alternatives (`one_of`, `any_of`) permit values of several
+    // types; the deserializer of the type checks them.
     for part in &schema.all_of {
         walk(registry, part, value, place)?;
     }

@@ -1,8 +1,8 @@
 //! Long polling: a request that waits until there are records to return, or until the waiting time that its caller chose (`wait`) is over.
 //!
-//! Guarantees: between two database queries a waiting request uses no database connection and no thread. It ends when its caller closes the
-//! connection, and stops waiting when the server stops. The waiting time does not count as the duration of the request in
-//! the metrics, and a waiting request has a longer time limit than other requests (`middleware`). A caller has a limited number of waiting
+//! Guarantees: between two database queries a waiting request uses no database connection and no thread. The request ends when its caller
+//! closes the connection, and it stops waiting when the server stops. The waiting time does not count as the duration of the request in the
+//! metrics, and a waiting request has a longer time limit than other requests (`middleware`). A caller has a limited number of waiting
 //! requests.
 //!
 //! While a request waits, its query is repeated at an interval, since other processes may write to the same database. After a commit of
@@ -38,7 +38,7 @@ const MIN_POLL_PAUSE: Duration = Duration::from_millis(20);
 /// The largest number of requests of one caller that wait at the same time.
 const MAX_WAITING_PER_CALLER: usize = 16;
 
-/// Counts the waiting requests of this process by caller, and ends them when the server stops.
+/// Counts the waiting requests of this process by caller, and ends their waiting when the server stops.
 #[derive(Debug)]
 pub struct LongPolls {
     waiting: Arc<Mutex<HashMap<Recipient, usize>>>,
@@ -69,7 +69,7 @@ impl Drop for WaitingRequest {
     }
 }
 
-/// Locks the map of waiting requests by caller. A poisoned map only holds numbers, so it is still valid.
+/// Locks the map of waiting requests by caller. The map only holds numbers, so it is valid even if its mutex is poisoned.
 fn lock(all: &Mutex<HashMap<Recipient, usize>>) -> MutexGuard<'_, HashMap<Recipient, usize>> {
     all.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -109,13 +109,13 @@ pub struct LongPoll<'a> {
     /// The next notification of a commit. It is created before each query, so that a commit during the query is noticed.
     next: Pin<Box<Notified<'a>>>,
     stopping: watch::Receiver<bool>,
-    /// Present once the request has begun to wait and is counted.
+    /// Counts this request among the waiting requests. Absent until the request begins to wait.
     waiting: Option<WaitingRequest>,
 }
 
 impl LongPoll<'_> {
-    /// Waits until the query is to be repeated. To be called after a query that returned no records. Returns `false` if no further query is
-    /// to be made, because the waiting time is over or the server stops. Returns an error if the caller has reached the limit on waiting
+    /// Waits until it is time to repeat the query. To be called after a query that returned no records. Returns `false` if the waiting time
+    /// is over or the server stops, so that no further query is needed. Returns an error if the caller has reached the limit on waiting
     /// requests.
     pub async fn look_again(&mut self) -> Result<bool, ApiError> {
         if Instant::now() >= self.end || *self.stopping.borrow() {

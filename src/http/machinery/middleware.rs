@@ -78,7 +78,8 @@ impl Endpoint for Middleware {
         let query = QueryString::read(request.uri().query().unwrap_or_default());
         request.set_data(RequestData { state: self.state.clone(), context: context.clone(), query });
         let path = request.uri().path().to_owned();
-        // A HEAD request is handled like GET, and the body is removed at the end, so that `content-length` is that of the response to GET.
+        // A HEAD request is handled like GET, and the body is removed at the end. So `content-length` is the same as in the response to
+        // GET.
         let head = request.method() == Method::HEAD;
         if head {
             request.set_method(Method::GET);
@@ -93,7 +94,7 @@ impl Endpoint for Middleware {
             self.served.call(request)
         };
         let served = AssertUnwindSafe(served).catch_unwind();
-        // Log lines of the request carry its id.
+        // Every log line of the request contains the request id.
         let span = tracing::error_span!("request", request_id = context.request_id());
         let answer = context.beside(limited(&context, served)).instrument(span).await;
         let (mut operation, mut too_late) = (None, false);
@@ -163,7 +164,7 @@ async fn limited<T>(context: &Context, served: impl Future<Output = T>) -> Resul
     }
 }
 
-/// Writes the log line of a request, with its path. Query strings and bodies are not logged, since they contain what people wrote.
+/// Writes the log line of a request, with its path. Query strings and bodies are not logged, since they contain texts and data of people.
 fn log(context: &Context, operation: &str, path: &str, status: StatusCode, took: Duration, idempotency_key: Option<&str>) {
     let (request_id, status, milliseconds) = (context.request_id(), status.as_u16(), took.as_secs_f64() * 1000.0);
     let (store, key, user, bridge) = match context.recipient() {
@@ -193,8 +194,8 @@ async fn packed(bytes: Bytes) -> Option<Bytes> {
 
 impl Middleware {
     /// Returns a short response unchanged. A long response (of more than 64 KiB, marked with [`Long`]) is compressed if the client accepts
-    /// gzip, and its bytes count as unsent from here on (`unsent_responses`). If they exceed a limit and the request only reads, the long
-    /// response is dropped and an error response is returned.
+    /// gzip, and its bytes count as unsent from here on (`unsent_responses`). If the unsent bytes exceed a limit and the request only
+    /// reads, the long response is dropped and an error response is returned.
     async fn counted(&self, context: &Context, path: &str, gzip: bool, mut response: Response) -> Response {
         let (Some(recipient), Some(Long)) = (context.recipient(), response.data()) else {
             // A short response is recorded with the length 0, since `fair_share` only distinguishes responses below and above 1 MiB. An
@@ -247,7 +248,8 @@ impl Middleware {
         response
     }
 
-    /// Returns the methods that a path accepts, for response headers. A path that is not in the routing table is a page, which accepts GET.
+    /// Returns the methods that a path accepts, for response headers. A path that is not in the routing table belongs to a page, and pages
+    /// accept GET.
     fn allowed(&self, path: &str) -> String {
         let mut methods = self.served.operations.methods(path);
         if methods.is_empty() {

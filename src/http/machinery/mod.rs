@@ -1,8 +1,8 @@
 //! Infrastructure that all HTTP operations share: routing and middleware, authentication, bodies and parameters, pagination, responses and
 //! errors, and the limits of connections and memory.
 //!
-//! Called by the other modules of `http`, and by `revision`, `app`, `cli` and `assistant_tools`. It contains no operations. It names a kind
-//! of record only in parameters and errors that belong to that kind.
+//! Called by the other modules of `http`, and by `revision`, `app`, `cli` and `assistant_tools`. This module contains no operations. It
+//! refers to a kind of record (such as labels) only in parameters and errors that belong to this kind.
 
 pub mod auth;
 pub mod body;

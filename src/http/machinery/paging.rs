@@ -1,5 +1,5 @@
 //! Keyset pagination for all operations: converts `pageSize`, `cursor` and `page` to a page request, and a page to a response with
-//! pagination headers (contract, section 4.4).
+//! pagination headers (API contract, section 4.4).
 
 use std::marker::PhantomData;
 
@@ -52,8 +52,8 @@ impl PageStep {
         OpenedCursor::read(request, operation, cursor)?.step(request, size, page, filters)
     }
 
-    /// Returns the page request for the service. In the revision that returns totals, the rows are counted unless a cursor was sent that
-    /// contains the total.
+    /// Returns the page request for the service. In the contract revision whose lists return a total, the rows are counted unless the
+    /// cursor of the request contains the total.
     pub fn request(&self) -> PageRequest {
         let counted = self.opened.as_ref().is_some_and(|cursor| cursor.total.is_some());
         PageRequest {
@@ -85,8 +85,9 @@ impl PageStep {
     }
 }
 
-/// An opened cursor: its authentication code is verified, but the filters that it is bound to are not compared yet. An operation whose
-/// filters are in the request body opens the cursor before it parses the body, since query parameters are checked first.
+/// An opened cursor. Its authentication code was verified. It was not checked yet whether the request has the filters to which the cursor
+/// is bound. An operation whose filters are in the request body opens the cursor before it parses the body, since query parameters are
+/// checked first.
 #[derive(Debug)]
 pub struct OpenedCursor {
     operation: &'static str,
@@ -110,7 +111,8 @@ impl OpenedCursor {
     }
 
     /// Returns the request for a page. `filters` is the canonical text of the request's filters. A cursor that is bound to other filters or
-    /// another page size is refused in the revision with `strict_cursors`; in the other revision it is accepted, but without its total.
+    /// another page size is refused in the contract revision with the setting `strict_cursors`. The other revision accepts the cursor, but
+    /// not the total in it.
     pub fn step(self, request: &AuthenticatedRequest, size: u32, page: &impl EchoedPage, filters: &str) -> Result<PageStep, ApiError> {
         let Self { operation, cursor: mut opened } = self;
         let binding = Binding::of(filters, size);
@@ -148,7 +150,7 @@ impl<T: Type + 'static> ReplyShape for Paged<T> {
     }
 }
 
-/// Describes the pagination headers of this build's contract revision for the OpenAPI document.
+/// Describes the pagination headers for the OpenAPI document. They depend on the contract revision for which the program is compiled.
 fn headers() -> Vec<MetaHeader> {
     let integer = || MetaSchema::new("integer");
     let mut headers = vec![

@@ -1,5 +1,5 @@
 //! Query parameters, parsed strictly: a scalar that is sent twice, an empty number, and a number with a sign or a fraction are refused,
-//! never coerced (our decisions, section 3). Error messages begin with the parameter's name, except that of `expand`.
+//! never coerced. Error messages begin with the name of the parameter, except for the parameter `expand`.
 
 use std::fmt;
 
@@ -33,7 +33,8 @@ pub trait QueryParam: Sized + Send {
     /// Parses the values that were sent under one name, in their order. The error is the reason without the parameter's name.
     fn read(values: &[&str]) -> Result<Self, String>;
 
-    /// Makes the error response for a parameter of this name. The contract fixes how the error message of `expand` begins.
+    /// Makes the error response for an invalid value of the parameter. `Expand` overrides this function, since the API contract fixes the
+    /// beginning of its error message.
     fn refuse(name: &str, reason: String) -> ApiError {
         ApiError::field(name, reason)
     }
@@ -121,7 +122,8 @@ impl<T: ScalarParam> QueryParam for Option<T> {
     }
 }
 
-/// An opaque id. Any text but the empty one is accepted: an unknown id gets 404 and not 400, even one that is longer than any valid id.
+/// An opaque id. Every text except the empty text is accepted: an unknown id is answered with 404 and not with 400, even if it is longer
+/// than a valid id can be.
 #[derive(Debug, Clone)]
 pub struct Id<T>(pub T);
 
@@ -176,7 +178,7 @@ fn page_size_schema(default: Option<u32>, max: u32) -> MetaSchema {
     MetaSchema { minimum: Some(1.0), maximum: Some(max.into()), default: default.map(Into::into), ..MetaSchema::new("integer") }
 }
 
-/// `pageSize` of the paginated operations that have this parameter, except GET /messages.
+/// The parameter `pageSize` of the paginated lists other than GET /messages.
 #[derive(Debug, Clone, Copy)]
 pub struct PageSize(pub u32);
 
@@ -192,7 +194,7 @@ impl QueryParam for PageSize {
     }
 }
 
-/// `pageSize` of GET /messages.
+/// The parameter `pageSize` of GET /messages.
 #[derive(Debug, Clone, Copy)]
 pub struct MessagesPageSize(pub u32);
 
@@ -211,7 +213,7 @@ impl QueryParam for MessagesPageSize {
 /// The largest accepted `page`: far more pages than a list can have, and a number that every JSON parser reads exactly.
 const MAX_PAGE: u64 = 999_999_999_999_999;
 
-/// The query parameter `page`, in the revision that has it. The response repeats the number; it does not select rows.
+/// The query parameter `page`, which only one contract revision has. The response repeats the number; the number does not select rows.
 #[derive(Debug, Clone, Copy)]
 pub struct PageNumber(pub u64);
 
@@ -233,7 +235,7 @@ impl QueryParam for PageNumber {
     }
 }
 
-/// `page` as an operation uses it: the number to repeat in the response, or `None` in a revision without `page`.
+/// The parameter `page` for all revisions: the number to repeat in the response, or `None` in a revision without this parameter.
 pub trait EchoedPage: Send {
     fn echo(&self) -> Option<u64>;
 }
@@ -244,7 +246,8 @@ impl EchoedPage for Query<PageNumber> {
     }
 }
 
-/// Stands for a parameter that only the other revision has. It is absent from the OpenAPI document, and any value is ignored.
+/// Stands for a parameter that only the other contract revision has. The OpenAPI document does not list this parameter, and its value is
+/// ignored.
 #[derive(Debug)]
 pub struct IgnoredParam;
 
@@ -260,7 +263,7 @@ impl<'a> poem::FromRequest<'a> for IgnoredParam {
     }
 }
 
-/// `cursor`: absent or empty means the first page.
+/// The parameter `cursor`. If it is absent or empty, the first page is returned.
 #[derive(Debug, Clone)]
 pub struct CursorText(pub Option<String>);
 
@@ -309,7 +312,8 @@ impl fmt::Display for List {
     }
 }
 
-/// The query parameter `searchTerm` of the list of labels. Its length is measured in characters after trimming; blank means no term.
+/// The query parameter `searchTerm` of the list of labels. Its length is measured in characters after trimming. A blank value counts as
+/// absent.
 #[derive(Debug)]
 pub struct SearchTerm(pub Option<String>);
 
@@ -330,7 +334,7 @@ impl QueryParam for SearchTerm {
     }
 }
 
-/// `query` of the search operations. Its length is measured in characters, as sent.
+/// The parameter `query` of the search operations. Its length is measured in characters, without trimming.
 #[derive(Debug)]
 pub struct SearchText(pub String);
 

@@ -1,8 +1,8 @@
-//! Rate limits: of the requests of an API key, of the requests of all keys of a store together, and of the refused authentications from one
-//! IP address. They are off unless `--rate-limit` sets them (our decisions, section 3).
+//! Rate limits for three things: the requests of one API key, the requests of all keys of a store (tenant) together, and the refused
+//! authentications from one IP address. The limits are off unless `--rate-limit` sets them.
 //!
-//! A request with an invalid key belongs to no store, so it counts against the address that it comes from. Requests with valid keys from
-//! the same address are not refused because of this limit, since the address may be that of a proxy.
+//! A request with an invalid key belongs to no store, so it counts against the address that it comes from. This limit refuses no requests
+//! with valid keys from the same address, since several callers may share the address of a proxy.
 
 use std::{
     collections::HashMap,
@@ -32,7 +32,7 @@ enum RateLimitSubject {
 }
 
 /// The rate limiter. It permits a number of requests per second for each key and for each store, in bursts of up to the same number. For
-/// each address, it permits as many requests with refused credentials as a key may send requests.
+/// each address, the limit of requests with refused credentials is the same as the limit of requests of a key.
 #[derive(Debug)]
 pub struct RateLimit {
     key: u32,
@@ -40,8 +40,8 @@ pub struct RateLimit {
     paid: Mutex<RateLimitState>,
 }
 
-/// The state of the rate limiter, a leaky bucket (GCRA): for each key, store or address, the time until which its accepted requests use up
-/// its rate, in microseconds.
+/// The state of the rate limiter, a leaky bucket (GCRA). For each key, store or address it has a time in microseconds (the theoretical
+/// arrival time of GCRA): each accepted request moves this time forward by one second divided by the limit.
 #[derive(Debug)]
 struct RateLimitState {
     until: HashMap<RateLimitSubject, i64>,
@@ -49,8 +49,8 @@ struct RateLimitState {
     full: usize,
 }
 
-/// The number of entries at which idle entries are first removed. Later they are removed at twice the number of entries that remained the
-/// last time, if that is more.
+/// The number of entries at which idle entries are first removed. Each later removal happens at twice the number of entries that the
+/// previous removal left, if this is more.
 const MIN_ENTRIES_TO_SWEEP: usize = 4096;
 
 /// The error of a request that exceeds a rate limit.
@@ -131,10 +131,11 @@ impl RateLimit {
         }
     }
 
-    /// Counts a request against all payers (key, store or address), or against none of them if one has reached its limit.
+    /// Counts a request against every payer (key, store or address). If one payer has reached its limit, the request counts against none of
+    /// them and is refused.
     fn pay<const N: usize>(&self, payers: [(RateLimitSubject, RateLimitScope, u32); N], now: Timestamp) -> Result<(), Exceeded> {
         let now = now.millis().saturating_mul(1000);
-        // A poisoned map only holds instants, so it is still valid.
+        // The map only holds times, so it is valid even if its mutex is poisoned.
         let mut paid = self.paid.lock().unwrap_or_else(PoisonError::into_inner);
         let mut dues = [0; N];
         for ((payer, what, per_second), due) in payers.iter().zip(&mut dues) {

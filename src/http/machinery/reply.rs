@@ -1,5 +1,5 @@
-//! Successful responses: the envelope (contract, section 2.1), into which `data` is serialized directly. The type parameter of [`Reply`] is
-//! used only for the OpenAPI document.
+//! Successful responses: writes the envelope (the JSON object around `data`; API contract, section 2.1), and serializes `data` directly
+//! into it. The type parameter of [`Reply`] is used only for the OpenAPI document.
 
 use std::{io, marker::PhantomData};
 
@@ -28,7 +28,7 @@ pub enum EnvelopeContent<T> {
 }
 
 /// Serializes an envelope. If the envelope may be long, its length is computed first, and memory of exactly that length is allocated: a
-/// buffer that grows would for a moment need both its old and its new block.
+/// buffer that grows needs its old and its new block of memory at the same time.
 pub fn bytes<T: Serialize>(context: &Context, content: &EnvelopeContent<T>) -> serde_json::Result<Vec<u8>> {
     let mut length = CountingWriter(4096);
     if context.may_be_long() {
@@ -150,8 +150,7 @@ impl<T: Type + Serialize + 'static> Reply<All<T>> {
     }
 }
 
-/// Converts the `data` that was stored with an earlier write. The result is JSON that is copied unchanged into the envelope of the
-/// response.
+/// Converts the stored `data` of an earlier write to JSON that is copied unchanged into the envelope of the response.
 fn kept(data: Vec<u8>) -> Box<RawValue> {
     String::from_utf8(data).ok().and_then(|text| RawValue::from_string(text).ok()).unwrap_or_default()
 }
@@ -160,7 +159,7 @@ fn kept(data: Vec<u8>) -> Box<RawValue> {
 pub const REPLAYED: &str = "idempotency-replayed";
 
 impl<S: ReplyShape> Reply<S> {
-    /// Makes the response to a write: a new one, or the stored response to an earlier request with the same idempotency key.
+    /// Makes the response to a write: a new response, or the stored response to an earlier request with the same idempotency key.
     pub fn written<V, T: From<V> + Serialize>(request: &AuthenticatedRequest, outcome: WriteOutcome<V>) -> Self {
         Self::outcome::<V, T>(&request.context, outcome)
     }

@@ -1,7 +1,7 @@
 //! The router: finds the operation of a request by path and method.
 //!
-//! No path of the OpenAPI documents has parameters, so a hash table is enough. poem's router matches patterns, and each of its layers adds
-//! a boxed future to every request, which costs measurable time.
+//! It replaces the router of poem (the web framework), which matches patterns of paths and allocates a boxed future in each of its layers.
+//! Both cost measurable time in every request. A hash table is enough here, since no path in the OpenAPI documents has a parameter.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -13,13 +13,13 @@ use poem::{
 };
 use poem_openapi::OpenApi;
 
-/// The prefix of the paths of the contract's operations.
+/// The prefix of the paths of the public API.
 pub const PREFIX: &str = "/v1";
 
 /// The prefix of the paths of the settings API.
 pub const SETTINGS_PREFIX: &str = "/settings/v1";
 
-/// Returns whether a path belongs to the settings API, even if nothing is served at it.
+/// Returns whether a path begins with the prefix of the settings API. An operation need not exist at the path.
 pub fn in_settings(path: &str) -> bool {
     path.strip_prefix(SETTINGS_PREFIX).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
@@ -40,14 +40,15 @@ impl Operations {
         self.0.entry(path.to_owned()).or_default().extend(served);
     }
 
-    /// Returns the methods that a path accepts, in alphabetical order. Empty: nothing is served at the path.
+    /// Returns the methods that a path accepts, in alphabetical order. The list is empty if nothing is served at the path.
     pub fn methods(&self, path: &str) -> Vec<&str> {
         let mut methods: Vec<&str> = self.0.get(path).into_iter().flat_map(|methods| methods.keys()).map(Method::as_str).collect();
         methods.sort_unstable();
         methods
     }
 
-    /// Returns the operation of a request. `None`: nothing is served at its path. An error: the path does not accept its method.
+    /// Returns the operation of a request: `None` if nothing is served at the path of the request, and an error if the path does not accept
+    /// the method of the request.
     pub fn find(&self, request: &Request) -> Option<Result<&dyn DynEndpoint<Output = Response>, MethodNotAllowedError>> {
         let methods = self.0.get(request.uri().path())?;
         Some(methods.get(request.method()).map(|endpoint| &**endpoint).ok_or(MethodNotAllowedError))

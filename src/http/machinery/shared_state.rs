@@ -6,19 +6,19 @@ use super::{
 };
 use crate::{service::Service, telemetry::metrics::Metrics};
 
-/// The service, and the state of the HTTP layer.
+/// The state that all HTTP requests share: the service, which implements the use-cases, and the data of the HTTP layer.
 pub struct SharedState {
     pub service: Service,
-    /// The service on a standby of the database, for operations that only read. Absent if there is no standby.
+    /// A second instance of the service, which reads from a standby (replica) of the database. `None` if the database has no standby.
     pub replica: Option<Service>,
     pub seal: Seal,
     pub metrics: Metrics,
-    /// Absent: the rate of requests is not limited.
+    /// `None` if the rate of requests is not limited.
     pub rate: Option<RateLimit>,
     pub under_way: UnsentResponses,
     pub turns: FairScheduler,
     pub long_polls: LongPolls,
-    /// Absent: the server sends no e-mail.
+    /// `None` if the server sends no e-mail.
     pub sign_in_requests: Option<SignInRequests>,
 }
 

@@ -1,8 +1,8 @@
 //! Requests for sign-in links by e-mail: a queue of e-mail addresses, and limits on how often links may be requested.
 //!
-//! Requests are counted in memory, in each process: those for one e-mail address, whether or not a user has it, and those of one client.
-//! The limits keep mailboxes from being flooded, and apply even without `--rate-limit`. A client on this machine is not limited: it is
-//! taken for a proxy in front of the server, through which all clients come.
+//! The limits keep mailboxes from being flooded, and apply even without the option `--rate-limit`. Each process counts in memory the
+//! requests for each e-mail address, even if no user has the address, and the requests of each client. A client on this machine has no
+//! limit: the server takes it for a proxy that forwards the requests of all clients.
 
 use std::{
     net::IpAddr,
@@ -19,18 +19,21 @@ use tokio::sync::mpsc;
 
 use super::{error::ApiError, rate_limits::network};
 
-/// The period in which requests are counted; it begins with the first request. A sign-in link is valid for the same time.
+/// The period in which requests are counted. It begins with the first request for an address or from a client. A sign-in link is valid for
+/// a period of the same length.
 const WINDOW: Duration = Duration::from_secs(15 * 60);
 
 const REQUESTS_OF_ADDRESS: u32 = 3;
-/// The limit of requests from one client. It is higher than the limit for an e-mail address, since a whole office may share the IP address
-/// of a client.
+/// The limit of requests from one client. It is higher than the limit for an e-mail address, since all computers of an office may have the
+/// same public IP address.
 const REQUESTS_OF_CLIENT: u32 = 60;
 
-/// The largest number of requests that wait in the queue. Each one waits until the SMTP server has accepted the e-mails before it.
+/// The largest number of requests that wait in the queue. A request waits until the SMTP server has accepted the e-mails of the requests
+/// before it.
 const WAITING: usize = 100;
 
-/// The largest number of counters of requests. Beyond this number, the counters that were used least are removed.
+/// The largest number of counters in memory: one for each e-mail address and each client. Beyond this number, the least used counters are
+/// removed.
 const COUNTERS: u64 = 100_000;
 
 /// The e-mail address or the client whose requests are counted.
@@ -48,7 +51,8 @@ pub struct SignInRequests {
 }
 
 impl SignInRequests {
-    /// Makes the queue and the counters. Also returns the receiver of the queue, from which the e-mail task takes the addresses.
+    /// Makes the queue and the counters. Also returns the receiver of the queue. The background task that sends the e-mails takes the
+    /// addresses from this receiver.
     pub fn new() -> (Self, mpsc::Receiver<String>) {
         let (queue, requests) = mpsc::channel(WAITING);
         (Self { queue, counters: Cache::builder().max_capacity(COUNTERS).time_to_live(WINDOW).build() }, requests)
@@ -70,8 +74,8 @@ impl SignInRequests {
             REQUESTS_OF_ADDRESS,
             "`body.email` was given in too many requests",
         )?;
-        // If the queue is full, the request is dropped, but the response is the same. A refusal would show that earlier requests caused
-        // e-mails, and so that users have the addresses in those requests.
+        // If the queue is full, the request is dropped, but the response is the same. The queue fills up only while e-mails are being sent,
+        // and only users get e-mails. So an error response would tell the client that users have some of the requested addresses.
         if self.queue.try_send(address).is_err() {
             tracing::error!(waiting = WAITING, "a request for a link by e-mail is dropped: too many wait for the SMTP server");
         }

@@ -1,14 +1,17 @@
 //! Backpressure: limits on the bytes of responses that are complete but not yet read by their clients (unsent responses).
 //!
-//! A response stays in this process until the operating system's buffer of its connection has accepted all of it. The responses to a client
-//! that reads nothing stay in memory. So their bytes count against a limit of the caller (an API key, a user of the settings API, or a
-//! bridge), and against one limit of all callers together. After a limit is reached, a request is refused before its work is done. The
-//! response to a read is refused as well if it would exceed a limit. The response to a write is sent whatever the limit, since the write
-//! has happened. A caller without unsent responses is always admitted.
+//! A response stays in the memory of this process until the operating system's buffer of the connection has accepted all of it. So the
+//! responses to a client that reads nothing stay in memory. Their bytes count against a limit of the caller (an API key, a user of the
+//! settings API, or a bridge, which connects an account to its channel), and against one limit of all callers together.
 //!
-//! Called by the extractors that authenticate callers (admission) and by `middleware` (the bytes of a response). The bytes of a response
-//! count as long as its memory is in use: until the last slice is released, or the connection ends. hyper copies the slices until it has
-//! about 400 KB for the next write of a connection; these copies are no longer counted.
+//! After a limit is reached, a request is refused before its work is done. The response to a read is also refused if its own bytes would
+//! exceed a limit. The response to a write is sent in any case, since the write has happened. A caller without unsent responses is never
+//! refused.
+//!
+//! The extractors that authenticate callers call [`UnsentResponses::admit`] for each request, and `middleware` calls
+//! [`UnsentResponses::count`] for each long response. hyper (the HTTP library) takes a response in slices. The bytes count until hyper has
+//! released the last slice, or the connection ends. hyper copies up to about 400 KB of slices into its own buffer for the next write of a
+//! connection; these copies do not count.
 
 use std::{
     collections::HashMap,
@@ -101,7 +104,7 @@ impl UnsentResponses {
         Self(Arc::new(UnsentState { each, all, held: Mutex::default(), total: AtomicUsize::new(0) }))
     }
 
-    /// Refuses a request if the unsent bytes have reached the limit of its caller (the recipient of the response) or that of all callers. A
+    /// Refuses a request if the unsent bytes of its caller (the recipient of the response) or of all callers have reached their limit. A
     /// caller without unsent responses is admitted.
     pub fn admit(&self, recipient: &Recipient) -> Result<(), UnsentBytesExceeded> {
         if self.0.total.load(Ordering::Relaxed) == 0 {
@@ -110,8 +113,8 @@ impl UnsentResponses {
         self.0.room(self.0.held().get(recipient).copied().unwrap_or(0), 1, recipient)
     }
 
-    /// Counts the bytes of a response as unsent, or refuses the response if they exceed a limit. Returns a buffer with the same bytes; they
-    /// are counted until the last slice of it is dropped. `sure`: the response is sent even if it exceeds a limit.
+    /// Counts the bytes of a response as unsent. Returns a buffer with the same bytes, which count until the last slice of the buffer is
+    /// dropped. If the bytes exceed a limit, the response is refused, unless `sure` is true.
     pub fn count(&self, recipient: &Recipient, bytes: Bytes, sure: bool) -> Result<Bytes, UnsentBytesExceeded> {
         let mut held = self.0.held();
         let before = held.get(recipient).copied().unwrap_or(0);
@@ -125,7 +128,7 @@ impl UnsentResponses {
 }
 
 impl UnsentState {
-    /// Locks the map of unsent bytes by caller. A poisoned map only holds numbers, so it is still valid.
+    /// Locks the map of unsent bytes by caller. A panic of another thread poisons the lock, but the numbers in the map stay valid.
     fn held(&self) -> std::sync::MutexGuard<'_, HashMap<Recipient, usize>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -204,7 +207,7 @@ mod tests {
         assert_eq!(under_way.admit(&key("a")), Err(UnsentBytesExceeded { limit: ReachedLimit::Key, bytes: 100 * 1024 }));
         assert_eq!(under_way.count(&key("a"), answer(20), false).unwrap_err(), refused);
         assert_eq!(under_way.admit(&key("b")), Ok(()));
-        // A write has happened, so its response is sent.
+        // `true` stands for a response to a write: it is sent even beyond the limit.
         let written = under_way.count(&key("a"), answer(20), true).unwrap();
         let part = large.slice(10..20);
         drop(large);

@@ -151,7 +151,7 @@ impl ContactReads {
     /// List contacts
     ///
     /// Lists contacts that match the filters, the most recently updated first{by relevance}.
-    // `document::canonical_form` replaces `{by relevance}` by the text for the revision (A or B) for which the program is compiled.
+    // `document::canonical_form` replaces `{by relevance}` by the text for the revision of the contract (A or B) that this build serves.
     #[oai(path = "/contacts/list", method = "post", operation_id = "listContacts")]
     async fn list_contacts(
         &self,

@@ -1,5 +1,5 @@
 //! Message operations: the schemas of an internal comment and of a message's sender, and the handlers for customer-facing messages and
-//! internal comments (contract, sections 2.8, 2.9 and 4.1). The schema of a message depends on the revision: see
+//! internal comments (contract, sections 2.8, 2.9 and 4.1). The schema of a message depends on the revision of the contract (A or B): see
 //! [`crate::revision::wire`].
 
 use poem_openapi::{Enum, Object, OpenApi};

@@ -1,4 +1,5 @@
-//! The operations of the contract, one file per kind of record: the record's schema in responses, and the handlers that read and write it.
+//! The operations of the public API, whose specification is called the contract. There is one file for each kind of record, with the schema
+//! of the record in responses, and the handlers that read and write the record.
 
 pub mod contacts;
 pub mod conversations;

@@ -1,5 +1,5 @@
 //! Ticket operations: the handlers for tickets and ticket fields (contract, sections 2.2, 2.4 and 4.1). The schema of a ticket depends on
-//! the revision: see [`crate::revision::wire`].
+//! the revision of the contract (A or B): see [`crate::revision::wire`].
 
 use poem_openapi::OpenApi;
 

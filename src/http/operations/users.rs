@@ -1,5 +1,5 @@
-//! User operations: the handler that lists users (contract, sections 2.10 and 4.1). The schema of a user depends on the revision: see
-//! [`crate::revision::wire`].
+//! User operations: the handler that lists users (contract, sections 2.10 and 4.1). The schema of a user depends on the revision of the
+//! contract (A or B): see [`crate::revision::wire`].
 
 use poem_openapi::OpenApi;
 

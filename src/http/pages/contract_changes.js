@@ -1,5 +1,5 @@
-// The script of the pages of changes: a search field that hides the entries that do not contain the text of the field. The pages can be
-// read without the script.
+// The script of the pages `/docs/changes` and `/docs/changes/events`, which list the changes between two revisions of the API. It adds a
+// search field, and hides the entries that do not contain the searched text. The pages can be read without the script.
 
 const field = document.createElement("input");
 field.type = "search";
@@ -11,7 +11,7 @@ legend.textContent = "Search";
 box.append(legend, label);
 document.querySelector("form").append(box);
 
-// Enter must not load the page again.
+// The Enter key must not submit the form, since that would load the page again.
 document.querySelector("form").addEventListener("submit", (event) => event.preventDefault());
 field.addEventListener("input", () => {
   const wanted = field.value.trim().toLowerCase();

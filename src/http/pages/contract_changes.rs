@@ -1,9 +1,9 @@
-//! The pages at `/docs/changes` and `/docs/changes/events`. The first shows the changes from revision A to revision B, and from B to A, in
-//! requests and responses; the second shows those in the events that subscribers receive. The builds of the two revisions have the same
-//! pages, apart from links to the API reference.
+//! The pages at `/docs/changes` and `/docs/changes/events`, which show the changes between the revisions A and B of the contract (the
+//! specification of the public API), in both directions. The first page shows the changes in requests and responses, the second page the
+//! changes in events. The builds for the two revisions have the same pages, apart from links to the API reference.
 //!
-//! Each page is rendered when it is first requested, from a comparison that is compiled into the program. Rendering takes a few
-//! milliseconds. So the pages do not delay the start of the server, and nothing is rendered if no reader requests it.
+//! Each page is rendered from a JSON file with the comparison, which is compiled into the program. The rendering takes a few milliseconds,
+//! and happens when a page is first requested. So it does not delay the start of the server.
 
 use std::collections::BTreeSet;
 
@@ -61,7 +61,7 @@ fn policy() -> HeaderValue {
     let policy = format!(
         "default-src 'none'; style-src 'sha256-{style}'; script-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
     );
-    // The policy consists of visible ASCII, so it is a valid header value and the fallback policy, which permits nothing, is never used.
+    // The policy consists of visible ASCII characters, so it is a valid header value. The fallback, which permits nothing, is never used.
     HeaderValue::from_str(&policy).unwrap_or(HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'"))
 }
 

@@ -11,7 +11,7 @@ use crate::http::machinery::routing::PREFIX;
 const ICON: &str = "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 16 16\"><rect width=\"16\" height=\"16\" rx=\"4\" fill=\"#3355cc\"/>\
      <path d=\"M4 5h8v5H8l-3 2v-2H4z\" fill=\"white\"/></svg>\n";
 
-/// Makes the start page, with the name of the revision that this build serves.
+/// Makes the start page, with the name of the revision of the contract (A or B) that this build serves.
 pub fn page(revision: &'static str) -> Download {
     let content = move || {
         html! {

@@ -1,5 +1,5 @@
-//! The layout of the documentation pages: head, navigation, style sheet and script. The pages load nothing from other servers, and their
-//! content security policy forbids it.
+//! The layout of the documentation pages: head, navigation, style sheet and script. The pages load nothing from other servers; their
+//! content security policy forbids such requests.
 
 use maud::{DOCTYPE, Markup, html};
 use poem::http::HeaderValue;
@@ -8,7 +8,8 @@ use super::{guides::GUIDES, static_content::Download};
 
 /// The path of the style sheet of the pages.
 pub const STYLE: &str = "/docs/page.css";
-/// The path of the script of the pages, which keeps the chosen language of examples and adds buttons that copy an example.
+/// The path of the script of the pages. The script remembers the programming language that the reader chose for examples, and adds buttons
+/// that copy an example.
 pub const SCRIPT: &str = "/docs/page.js";
 
 /// The paths and titles of the reference pages, in the order of the navigation.
@@ -21,7 +22,7 @@ pub struct DocumentationPage<'a> {
     pub path: &'a str,
     pub title: &'a str,
     pub content: Markup,
-    /// Links to the parts of the page, which the navigation shows under the link to the page.
+    /// Links to the parts of the page. The navigation shows them below the link to the page itself.
     pub outline: Markup,
 }
 
@@ -59,7 +60,7 @@ pub fn page(DocumentationPage { path, title, content, outline }: &DocumentationP
     .into_string()
 }
 
-/// Makes a download of a page that [`page`] renders.
+/// Makes a [`Download`] of a documentation page with the content security policy of these pages. `html` renders the page with [`page`].
 pub fn download(html: impl Fn() -> String + Send + Sync + 'static) -> Download {
     let policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; form-action 'none'; base-uri 'none'; \
          frame-ancestors 'none'";

@@ -1,5 +1,5 @@
-// The script of the documentation pages: it keeps the chosen language of examples, and adds a button that copies an example. The pages
-// can be read without it.
+// The script of the documentation pages. It remembers the programming language that the reader chose for examples, and adds a button that
+// copies an example. The pages can be read without the script.
 
 const KEY = "language of examples";
 const choices = (language) => document.querySelectorAll(`.example input[value="${language}"]`);

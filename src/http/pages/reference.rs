@@ -77,7 +77,7 @@ impl<'a> Reference<'a> {
         entries(&self.document["components"]["schemas"])
     }
 
-    /// Renders links to every operation, grouped by tag.
+    /// Renders links to every operation, grouped by tag, and a link to the objects.
     fn outline(&self) -> Markup {
         html! {
             ul.outline {

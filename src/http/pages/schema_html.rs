@@ -21,7 +21,8 @@ const LIMITS: [(&str, &str); 9] = [
 /// Schema keywords that combine schemas, with the word that the page shows between two of them.
 const COMBINATIONS: [(&str, &str); 3] = [("allOf", " and "), ("anyOf", " or "), ("oneOf", " or ")];
 
-/// Renders the type of a schema in a few words, with links to the objects of the document.
+/// Renders the type of a schema in a few words. A reference to another schema becomes a link to the part of the page that shows that
+/// schema.
 pub fn type_of(schema: &Value) -> Markup {
     let nullable = schema["nullable"] == true;
     html! { (type_without_null(schema)) @if nullable { " or null" } }
@@ -47,7 +48,7 @@ fn type_without_null(schema: &Value) -> Markup {
     }
 }
 
-/// Renders the permitted values and the limits of a schema, and its default.
+/// Renders the permitted values, the limits and the default value of a schema.
 pub fn limits(schema: &Value) -> Markup {
     let schema = if schema["type"] == "array" && schema["items"].get("enum").is_some() { &schema["items"] } else { schema };
     let bounds: Vec<_> = LIMITS.into_iter().filter_map(|(keyword, words)| Some((schema.get(keyword)?, words))).collect();

@@ -1,7 +1,7 @@
 //! The settings page at `/settings`: static files that are part of the binary. The page's scripts get all data from the settings API.
 //!
-//! The page loads nothing from other servers, and its content security policy forbids it. So the page works without access to the internet,
-//! and the browser does not run a script that is hidden in the name of a record.
+//! The page loads nothing from other servers, so it works without access to the internet. Its content security policy permits only scripts
+//! from this server. So the browser does not run a script that someone has hidden in a record, for example in a name.
 
 use poem::http::HeaderValue;
 
@@ -106,8 +106,8 @@ mod tests {
         assert_eq!(english, messages("th"));
         let own = FILES.into_iter().filter(|(path, _)| path.ends_with(".js") && !path.starts_with("/vendor"));
         let sources: String = own.chain(TABS).map(|(_, source)| source).chain([include_str!("settings_page/index.html"), MAIL]).collect();
-        // The scripts name messages in three ways: as a quoted name, as a template string that begins with a fixed part, and by a tab's
-        // name, from which `sections.js` derives names.
+        // The scripts refer to a message (a text of the catalogue) in three ways: by its name in quotes, by a template string that begins
+        // with a fixed part of the name, and by the name of a tab, from which `sections.js` makes message names such as `keys-hint`.
         let quoted = Regex::new(r#""([a-z][a-z_-]*)""#).unwrap();
         let begun = Regex::new(r"`([a-z-]+-)\$\{").unwrap();
         let tab = Regex::new(r#"name: "([a-z]+)""#).unwrap();

@@ -22,7 +22,8 @@ use crate::http::{
     },
 };
 
-/// The largest number of base URLs of this server for which the content at one path is cached. Usually there are one or two.
+/// The largest number of versions of the content at one path in the cache. Content that contains the base URL of this server has one
+/// version for each base URL that clients use.
 const ADDRESSES: u64 = 4;
 
 /// The content at one path. It is rendered when it is first requested, and then cached.
@@ -39,9 +40,9 @@ pub struct Download {
 /// The base URL of this server, which some content contains.
 #[derive(Clone, Debug)]
 enum PublicAddress {
-    /// The content does not depend on the address.
+    /// The content does not contain the base URL.
     Unused,
-    /// The configured base URL; `None`: the base URL to which the request was sent is used.
+    /// The configured base URL. If there is none, the base URL to which the request was sent is used.
     Public(Option<String>),
 }
 
@@ -76,7 +77,7 @@ impl Download {
         Self { address: PublicAddress::Public(public_url), ..Self::new(media_type, None, write) }
     }
 
-    /// Makes a download of text that does not depend on the address of the server.
+    /// Makes a download of text that does not contain the base URL of the server.
     pub fn text(media_type: &'static str, text: impl Fn() -> String + Send + Sync + 'static) -> Self {
         Self::new(media_type, None, move |_| text())
     }

@@ -1,5 +1,5 @@
 //! Schemas that several operations share: value types, related objects, field definitions, ticket filters, and those bodies of write
-//! requests that are the same in both revisions (`write_inputs`).
+//! requests that are the same in both revisions of the contract (`write_inputs`).
 
 pub mod field_definitions;
 pub mod related_objects;

@@ -1,4 +1,4 @@
-//! Schemas of related objects, which `expand` adds to the record that refers to them (contract, section 2.13).
+//! Schemas of related objects. The query parameter `expand` adds such an object to a record that refers to it (contract, section 2.13).
 
 use poem_openapi::Object;
 use serde::Serialize;

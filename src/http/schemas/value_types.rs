@@ -19,12 +19,13 @@ use crate::domain::{
     time::{Bound, Timestamp},
 };
 
-/// The `format` that marks the schema of an open enumeration (its set of values may grow), until `document::canonical_form` rewrites the schema
-/// with `x-extensible-enum`.
+/// The `format` that marks the schema of an open enumeration, whose set of values may grow. The module `document::canonical_form` removes
+/// the mark, and rewrites the schema so that it accepts any string.
 pub const OPEN_ENUM: &str = "x-open-enum";
 
-/// Implements the items of [`Type`] that are the same for all types that use this macro: a property of such a type is required, unless it
-/// is an `Option` or has a default. The other items are for validators of the framework (poem-openapi), which run on none of these types.
+/// Implements the members of the trait [`Type`] that are the same for all types that use this macro. `IS_REQUIRED`: a property of such a
+/// type is required, unless the property is an `Option` or has a default. The other members are for validators of the framework
+/// (poem-openapi), which run on none of these types.
 macro_rules! plain_type {
     () => {
         const IS_REQUIRED: bool = true;
@@ -337,8 +338,8 @@ any!(RawProperty, MetaSchema::ANY);
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct FieldValues(#[serde(deserialize_with = "ordered_object::exact")] pub Entries);
 
-/// The `userId` of a user, a UUID. This type accepts any text: the code that reads a request body checks that the id is a UUID, since the
-/// error message names the path in the body.
+/// The `userId` of a user, a UUID. This type accepts any text. The code that reads a request body checks that the id is a UUID, since only
+/// that code knows the path in the body, which the error message names.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct UserIdText(pub String);
 
@@ -355,8 +356,8 @@ pub struct Amount(pub Box<RawValue>);
 /// The maximum number of characters in the e-mail address of a new contact (contract, section 8).
 pub const MAX_EMAIL_CHARS: usize = 100;
 
-/// An e-mail address, of at most [`MAX_EMAIL_CHARS`] characters according to the OpenAPI document. This type accepts any text: the code
-/// that reads a request body checks the address, since the error message names the path in the body.
+/// An e-mail address, of at most [`MAX_EMAIL_CHARS`] characters according to the OpenAPI document. This type accepts any text. The code
+/// that reads a request body checks the address, since only that code knows the path in the body, which the error message names.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct EmailText(pub String);
 
@@ -447,7 +448,7 @@ any!(
     MetaSchema { one_of: ["string", "number"].map(|ty| MetaSchemaRef::Inline(Box::new(MetaSchema::new(ty)))).to_vec(), ..MetaSchema::ANY }
 );
 
-/// Defines the type of a property that holds the id of a record or, when expanded, the record as an object.
+/// Defines the type of a property that holds the id of a record or, if the query parameter `expand` asks for it, the record as an object.
 macro_rules! id_or_object {
     ($(#[$doc:meta])* $name:ident($object:ty)) => {
         $(#[$doc])*

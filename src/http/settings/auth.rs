@@ -1,10 +1,10 @@
 //! Authentication and authorisation in the settings API: the caller is an owner or admin of a store, with a browser's session or a
 //! machine's token.
 //!
-//! Protection against cross-site request forgery (CSRF): a browser adds its cookie to any request that a page makes it send.
-//! `SameSite=Strict` excludes the pages of other sites, but not those of other hosts of the same site. So a request that a cookie
-//! authenticates and that changes something must come from the server's own origin. The browser states the origin in headers that no page
-//! can set.
+//! Protection against cross-site request forgery (CSRF): a browser also sends the session cookie with a request that a page of another
+//! server causes. The cookie attribute `SameSite=Strict` prevents this for pages of other sites, but not for pages of other hosts of the
+//! same site. So if the session cookie authenticates a request that changes something, the request must come from the server's own origin.
+//! The browser states the origin in headers that a page cannot set.
 
 use std::{marker::PhantomData, ops::Deref, sync::Arc};
 
@@ -61,7 +61,7 @@ impl SettingsRequest {
     }
 }
 
-/// A request whose caller is authenticated and whose credential has the grant `G`.
+/// A request whose caller is authenticated and whose credential has the grant (permission) `G`.
 #[derive(Clone, Debug)]
 pub struct GrantedRequest<G>(SettingsRequest, PhantomData<G>);
 
@@ -183,7 +183,7 @@ pub fn not_a_manager() -> ApiError {
 /// cookie of the same name.
 const MAX_COOKIES: usize = 8;
 
-/// Returns the credentials of a request. If the request has a token, its cookies are ignored.
+/// Returns the secrets that a request presents, and their kind. If the request has a token, the session cookies are ignored.
 fn presented(request: &poem::Request) -> Result<(Vec<String>, CredentialKind, Via), ApiError> {
     if let Some(token) = bearer(request) {
         return Ok((vec![token.to_owned()], CredentialKind::Token, Via::Token));
@@ -206,8 +206,8 @@ fn bearer(request: &poem::Request) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-/// Refuses a request that a browser sends for a page of another origin. `strangers`: whether to accept a request without `Sec-Fetch-Site`
-/// and `Origin`, which does not come from a browser.
+/// Refuses a request that a browser sends for a page of another origin. A request without `Sec-Fetch-Site` and `Origin` does not come from
+/// a browser; `strangers` says whether it is accepted.
 pub fn own_origin(request: &poem::Request, strangers: bool) -> Result<(), ApiError> {
     let text = |name| request.headers().get(name).map(|value| value.to_str().unwrap_or_default());
     let own = match (text("sec-fetch-site"), text("origin")) {

@@ -1,4 +1,5 @@
-//! Change data capture: the feed of changed records, and the snapshot that a copy begins with. `counterpart copy` reads both.
+//! Change data capture: a program keeps a copy of a store's records. The program reads a snapshot first, and then the feed of changed
+//! records. The command `counterpart copy` does so.
 
 use poem::http::HeaderValue;
 use poem_openapi::{

@@ -1,4 +1,5 @@
-//! Operations of the settings API on the clock of the server, which shows real time or, in a sandbox, a time that can be advanced.
+//! Operations of the settings API on the clock of the server. The clock shows real time; in a sandbox (a database for tests), callers can
+//! advance it.
 
 use poem_openapi::{Object, OpenApi};
 use serde::{Deserialize, Serialize};

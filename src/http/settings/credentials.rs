@@ -1,4 +1,4 @@
-//! Credentials of the settings API: operations that list and end the links, sessions and tokens of the store.
+//! Credentials of the settings API: operations that list and end the sign-in links, sessions and tokens of the store.
 
 use poem_openapi::{Object, OpenApi};
 use serde::Serialize;

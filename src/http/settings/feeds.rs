@@ -1,5 +1,5 @@
-//! What the feeds of events and of changes share: the header that says where the next page begins. This file also defines the type of
-//! responses with that header alone: pages of the event feed, and pages of the snapshot that a copy of the store begins with.
+//! The header in which the feeds of events and of changes say where the next page begins. [`FeedReply`] is the type of responses to which
+//! an operation adds only this header: pages of the event feed, and pages of the snapshot with which a copy of the store begins.
 
 use std::marker::PhantomData;
 
@@ -21,7 +21,7 @@ const NEXT_AFTER: &str = "x-next-after";
 #[derive(Debug)]
 pub struct FeedReply<T>(PhantomData<fn() -> T>);
 
-/// Returns the header `x-next-after`: the client continues after the position `reached`.
+/// Returns the header [`NEXT_AFTER`] with the position `reached`, after which the client continues.
 pub fn next_after(reached: i64) -> Vec<(&'static str, HeaderValue)> {
     vec![(NEXT_AFTER, HeaderValue::from(reached))]
 }

@@ -5,7 +5,7 @@ use crate::domain::grants::Grant;
 
 /// A grant as a type. The signature of an operation names the type of the grant that the operation requires of a token.
 pub trait RequiredGrant: Send + Sync + 'static {
-    /// Absent: any token may call the operation.
+    /// `None` if any token may call the operation.
     const GRANT: Option<Grant>;
     /// The security requirement of an operation as the generator (poem-openapi) writes it: `Token:<grant>`, or `Token` for any token.
     const REQUIREMENT: &'static str;

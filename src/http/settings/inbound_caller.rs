@@ -1,5 +1,5 @@
-//! Authentication of inbound messages: by a token or session with the grant `inbound`, or by the signature of the account's bridge (our
-//! decisions, section 8).
+//! Authentication of inbound messages (messages from contacts): by a token or session with the grant (permission) `inbound`, or by a
+//! signature of the bridge, the program that connects the channel account to its channel (our decisions, section 8).
 //!
 //! Guarantees: before the signature of a request is verified, only two properties of its body are used: the store, and the account whose
 //! bridge must have signed the request. An unknown store or account, an account without a bridge and a wrong signature are refused with the
@@ -35,7 +35,8 @@ use crate::{
 
 const SIGNATURE_SCHEME: &str = "Signature";
 
-/// The caller of a request with an inbound message. A signature is not verified yet, since that needs the body, which is read later.
+/// The caller of a request with an inbound message. The signature is not verified yet: the verification needs the body, which is read
+/// later.
 #[derive(Debug)]
 pub enum InboundCaller {
     Manager(GrantedRequest<grants::Inbound>),
@@ -160,7 +161,8 @@ impl InboundCaller {
 }
 
 impl InboundSource {
-    /// Refuses a message for a store other than the caller's, or for an account other than that of the bridge that signed the request.
+    /// Refuses a message for a store other than the caller's store. If a bridge signed the request, also refuses a message for an account
+    /// other than the bridge's account.
     pub fn must_fit(&self, store: Option<&str>, account: &str) -> Result<(), ApiError> {
         if store.is_some_and(|store| store != self.store.as_str()) {
             return Err(ApiError::field("body.storeId", format!("must be the store of the token, `{}`, or be left out", self.store)));

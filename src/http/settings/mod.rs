@@ -1,12 +1,12 @@
-//! The settings API: the HTTP API with which a store's owners and admins manage what the contract has no operation for. It has a separate
-//! path prefix and a separate OpenAPI document (our decisions, sections 1, 6 and 7). There is one file for each kind of record, as in
-//! `operations`. Bodies, parameters, envelope and errors come from `machinery`.
+//! The settings API: the HTTP API with which a store's owners and admins manage what the public API has no operation for. It has a separate
+//! path prefix and a separate OpenAPI document (our decisions, sections 1, 6 and 7). There is one file for each kind of record. The code
+//! for bodies, parameters, the response envelope and errors is in `http::machinery`.
 //!
-//! Called by `app`, and by `cli` for the OpenAPI document and for the types that commands print; calls `service`. Guarantees:
-//! - The settings API is the same in both revisions: its schema permits any object as `data` of an event, and `requestReceivedAt` is always
-//!   a date-time.
-//! - Every operation authenticates its caller, except those that open a session and send links by e-mail. Users who are neither owner nor
-//!   admin are refused, and so are tokens without the grant of the operation.
+//! `app` calls this module, and `cli` uses its OpenAPI document and the types that commands print. This module calls `service`. Guarantees:
+//! - The settings API is the same in both revisions (A and B) of the public API. The records in events differ between the revisions, so the
+//!   schema of an event permits any object as `data`. `requestReceivedAt` is always a date-time.
+//! - Every operation authenticates its caller, except the operations that open a session or send links by e-mail. Users who are neither
+//!   owner nor admin are refused, and so are tokens without the grant (permission) of the operation.
 //! - Every change of a record is recorded in the audit log, in the transaction that makes the change. An inbound message is not such a
 //!   change: it is recorded as an event.
 //!

@@ -1,8 +1,8 @@
 //! Sessions of the settings page: a link that works once is exchanged for a session cookie.
 //!
-//! The link has its secret in the fragment of the URL, after the `#`, which no browser sends to a server. The page reads the secret from
-//! there and requests a session with it. So a mail program that opens links in advance does not use up the link, and the log of a proxy
-//! does not contain the secret.
+//! The secret of the link is in the fragment of the URL, after the `#`. No browser sends the fragment to a server. The page reads the
+//! secret from the fragment, and requests a session with the secret. So a mail program that opens links in advance does not use up the
+//! link, and the log of a proxy does not contain the secret.
 
 use std::sync::Arc;
 
@@ -63,7 +63,7 @@ pub struct LinkRequest {
     email: AddressText,
 }
 
-/// The grants of credentials.
+/// The grants (permissions) that a credential can have.
 #[derive(Debug)]
 pub struct Grants;
 
@@ -179,7 +179,7 @@ impl<'a> ApiExtractor<'a> for UnauthenticatedRequest {
 
     async fn from_request(request: &'a poem::Request, _: &mut RequestBody, _: ExtractParamOptions<()>) -> poem::Result<Self> {
         let RequestData { state, context, .. } = RequestData::of(request)?;
-        // Prevents login CSRF: a page of another site must not sign its reader in to a session that the page chose.
+        // Prevents login CSRF: a page of another site must not open a session in the reader's browser with a link that the page chose.
         own_origin(request, true)?;
         let secure = is_secure(request);
         Ok(Self { state: state.clone(), context: context.clone(), from: request.remote_addr().clone(), secure })
@@ -191,7 +191,7 @@ fn cookie(secret: &str, seconds: i64, secure: bool) -> Option<HeaderValue> {
     HeaderValue::from_str(&format!("{COOKIE}={secret}; Path=/settings; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}")).ok()
 }
 
-/// The operations that open, read and end sessions.
+/// The operations that open, read and end sessions, and that send sign-in links.
 #[derive(Debug)]
 pub struct SessionOperations;
 

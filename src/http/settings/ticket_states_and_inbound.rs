@@ -1,5 +1,5 @@
-//! Operations of the settings API on tickets, conversations and messages: state changes for which the contract has no operation, and the
-//! receipt of messages that a channel bridge delivers (our decisions, sections 7 and 8).
+//! Operations of the settings API on tickets, conversations and messages. Most change a state that no operation of the API contract (`/v1`)
+//! changes. One receives messages from a bridge: a program that connects a channel, such as WhatsApp, to this server.
 
 use poem_openapi::{Object, OpenApi};
 use serde::{Deserialize, Serialize};

@@ -18,7 +18,7 @@ use crate::{
     },
 };
 
-/// The states of undelivered messages, in responses and as a filter.
+/// The values of `state`, in the list of undelivered messages and in the filter of that list.
 #[derive(Debug, Clone)]
 pub struct UndeliveredStates;
 

@@ -1,4 +1,4 @@
-//! Webhooks: subscriptions of endpoints to events (contract, section 6; our decisions, section 8).
+//! Webhooks: operations on the subscriptions of HTTP endpoints to events (API contract, section 6).
 
 use poem_openapi::{Object, OpenApi};
 use serde::{Deserialize, Serialize};

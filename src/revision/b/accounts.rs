@@ -1,5 +1,5 @@
-//! Account operations, which only revision B has: the schemas of channel accounts and WhatsApp templates, and the handlers that list them
-//! (contract, sections 2.11, 2.12 and 4.1).
+//! Operations on channel accounts: the schemas of accounts and WhatsApp templates, and the handlers that list them (API contract, sections
+//! 2.11, 2.12 and 4.1). Only revision B of the API has these operations.
 
 use poem_openapi::{Object, OpenApi, registry::MetaSchema};
 use serde::Serialize;

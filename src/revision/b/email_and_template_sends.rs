@@ -1,4 +1,4 @@
-//! Operations that send e-mails and template messages, which only revision B has: their request bodies and handlers.
+//! Operations that send e-mails and template messages: their request bodies and handlers. Only revision B of the API has these operations.
 
 use poem_openapi::{Object, OpenApi};
 use serde::Deserialize;
@@ -153,7 +153,7 @@ fn mailboxes(name: &str, addresses: Vec<EmailAddress>) -> Result<Vec<Mailbox>, A
     addresses.into_iter().enumerate().map(one).collect()
 }
 
-/// Returns whether a text has a control character, such as a line break, which would end the e-mail header that contains the text (header
+/// Returns whether a text has a control character. A line break, for example, would end the e-mail header that contains the text (header
 /// injection).
 fn ends_a_header(text: &str) -> bool {
     text.chars().any(char::is_control)

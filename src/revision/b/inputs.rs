@@ -1,4 +1,5 @@
-//! Write inputs whose shape is specific to revision B: labels, internal comments, text messages.
+//! Request bodies of write operations whose form differs between the revisions of the API, here in revision B: labels, internal comments,
+//! text messages.
 
 use poem_openapi::Object;
 use serde::Deserialize;

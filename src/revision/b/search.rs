@@ -1,4 +1,5 @@
-//! Search operations, which only revision B has: full-text search of messages and contacts (contract, sections 2.6, 2.8 and 4.1).
+//! Search operations: full-text search of messages and contacts (API contract, sections 2.6, 2.8 and 4.1). Only revision B of the API has
+//! these operations.
 
 use poem_openapi::{Object, OpenApi};
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! The operation that assigns tickets to users, which only revision B has.
+//! The operation that assigns tickets to users. Only revision B of the API has this operation.
 
 use poem_openapi::OpenApi;
 

@@ -1,11 +1,11 @@
-//! Property test of early termination: paginated searches over generated records equal an exhaustive evaluation.
+//! Property test of early termination: paginated searches over generated records return the same hits as an exhaustive evaluation.
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::search::{fast_fields::pack, query::SearchQuery, score};
 
-/// The vocabulary of texts and searches: words with common prefixes, runs with repeated bigrams, numbers within other
+/// The vocabulary of texts and searches: words with common prefixes, texts without spaces that repeat bigrams, numbers within other
 /// numbers.
 const PIECES: [&str; 24] = [
     "order ",

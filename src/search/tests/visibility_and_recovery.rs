@@ -59,7 +59,7 @@ impl Running {
     }
 }
 
-/// Logs a change of a message, as a write of the process that has opened `db`.
+/// Appends a change of a message to the change log, in the name of the process that has opened `db`.
 async fn log(db: &Db, fixture: &Fixture, id: &str) {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let write = db.write(&fixture.store, &clock).await.unwrap();
@@ -232,7 +232,7 @@ async fn the_mark_of_an_idle_index_advances() {
     };
     let behind = async |mark: &LogPosition| fixture.db.changes_since(mark, 10).await.unwrap().unwrap().changes.len();
     let transaction = if fixture.url.starts_with("sqlite:") { "0" } else { "pg_current_xact_id()::text::bigint" };
-    // Inserts an entry of the change log whose kind of record is not indexed.
+    // Inserts an entry into the change log, for a kind of records that is not indexed.
     let log =
         format!("INSERT INTO changes (store_id, kind, record_ids, changed_at, transaction_id) VALUES ('s', 'other', '', 1, {transaction})");
     fixture.execute(&log).await.unwrap();

@@ -24,7 +24,7 @@ use crate::{
     store::import::{Batch, Definition},
 };
 
-/// The depth limit of contact field options (contract, section 8).
+/// The maximum depth of the tree of options of a contact field (API contract, section 8).
 const CONTACT_OPTIONS_DEPTH: usize = 4;
 
 /// The value types of a store's fields, from the database and from the input.

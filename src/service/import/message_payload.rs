@@ -1,5 +1,4 @@
-//! Validation of the channel-specific parts of a message: its sender and its payload (our decisions, section 2). Called by
-//! `check`.
+//! Validation of the channel-specific parts of an imported message: its sender and its payload. Called by `check`.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
@@ -7,7 +6,7 @@ use serde_json::{Value, value::RawValue};
 use super::check::{InvalidProperty, one_of, read};
 use crate::domain::ordered_object::Object;
 
-/// The sender of a message (our decisions, section 2).
+/// The sender of an imported message.
 #[derive(Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Sender {
@@ -24,7 +23,7 @@ pub const SENDERS: [&str; 4] = ["contact", "user", "bot", "system"];
 
 const PAYLOADS: [&str; 6] = ["text", "image", "file", "email", "template", "other"];
 
-/// The channel payload of a message (our decisions, section 2).
+/// The payload of an imported message: its content, as the channel describes it.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[expect(dead_code, reason = "read for its shape: what is stored is the text it came as")]

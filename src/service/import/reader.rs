@@ -29,7 +29,7 @@ const BATCH_BYTES: usize = 4 * 1024 * 1024;
 pub enum ImportStep {
     /// Adds the conversations with these ids to those whose rows [`Self::Hold`] locks.
     Reach(Vec<String>),
-    /// Adds the conversations to which the stored records with these ids belong to those whose rows [`Self::Hold`] locks.
+    /// Looks up the conversations of the stored records with these ids, and adds them to those whose rows [`Self::Hold`] locks.
     ReachFormer(RecordKind, Vec<String>),
     /// Locks the rows that the import changes. Contains the kinds of records in the import.
     Hold(HashSet<RecordKind>),
@@ -329,7 +329,8 @@ fn first_line_of(spool: &RereadableInput, kind: RecordKind, id: &str) -> Result<
     Ok(0)
 }
 
-/// Returns whether records of this kind have a value that is unique per store, which an existing record must release before it is replaced.
+/// Returns whether records of this kind have values that are unique in a store. An existing record must release such values before it is
+/// replaced.
 fn replaces(kind: RecordKind) -> bool {
     matches!(kind, RecordKind::User | RecordKind::Contact | RecordKind::Conversation | RecordKind::Ticket | RecordKind::Message)
 }

@@ -1,5 +1,5 @@
-//! In-memory queue of the entries that this process appends to the change log. An entry for an inserted message may contain the message
-//! itself, so that the search index need not read it from the database.
+//! In-memory queue of the entries that this process appends to the change log, the log of changed records that the search index follows. An
+//! entry for an inserted message may contain the message itself, so that the search index need not read it from the database.
 
 use std::{
     collections::BTreeMap,

@@ -1,4 +1,4 @@
-//! Reading the change log: which searchable records changed, in order.
+//! Reads the change log, which names the searchable records that changed.
 //!
 //! Writes and imports append to the log, the search index reads it, and `retention` deletes its old entries. Guarantees: a reader that
 //! continues from a log position ([`LogPosition`]) misses no change that was committed after that position, in whatever order transactions
@@ -34,8 +34,8 @@ pub struct LogPosition {
     next: Option<String>,
 }
 
-/// The kind under which an import logs conversations whose subject it changes, since the subject is indexed with their messages. No other
-/// write changes the subject of an existing conversation.
+/// The kind of the log entry of a conversation whose subject an import has changed. The search index contains the subject with each message
+/// of the conversation, so it reads these messages again. No other write changes the subject of an existing conversation.
 pub const RETITLED: &str = "retitled";
 
 /// The separator of the record ids in one entry of the log. No id contains it.
@@ -50,9 +50,9 @@ pub(in crate::store) const DATABASE_FINGERPRINT: &str = "CONCAT((SELECT system_i
 const SNAPSHOT_IS_VALID: &str = "pg_snapshot_xmax($1::pg_snapshot) <= pg_snapshot_xmax(pg_current_snapshot()) \
      AND pg_snapshot_xmin($1::pg_snapshot)::text::bigint > (SELECT MAX(through) FROM forgotten_changes)";
 
-/// Conditions on PostgreSQL for changes that the snapshot `$1` did not show: changes of transactions that began after it (`BEGUN_AFTER`),
-/// and of transactions that were in progress (`IN_PROGRESS_THEN`). `BEGUN_AFTER` compares with the snapshot's xmax; its xmin may be far
-/// back because of a long transaction.
+/// Conditions on PostgreSQL for changes that the snapshot `$1` did not show. `BEGUN_AFTER`: changes of transactions that began after the
+/// snapshot. `IN_PROGRESS_THEN`: changes of transactions that were in progress at the time of the snapshot. `BEGUN_AFTER` compares with the
+/// snapshot's xmax, since the snapshot's xmin may be far back because of a long transaction.
 const BEGUN_AFTER: &str = "transaction_id >= pg_snapshot_xmax($1::pg_snapshot)::text::bigint";
 const IN_PROGRESS_THEN: &str = "transaction_id = ANY(ARRAY(SELECT x::text::bigint FROM pg_snapshot_xip($1::pg_snapshot) x))";
 
@@ -154,9 +154,9 @@ impl Db {
         Ok(Some(ChangesSince { changes: rows.into_iter().flat_map(|(_, logged)| each(logged)).collect(), mark: reached, more }))
     }
 
-    /// Returns the changes that the snapshot of the log position did not show and the current snapshot shows. They include the changes of
-    /// transactions that were in progress at the first snapshot and have committed since, also at positions that the reader has already
-    /// passed.
+    /// Returns the changes that the current snapshot shows and the snapshot of the log position did not show. Among these are changes of
+    /// transactions that were in progress at the log position and have committed since. Their entries may be at positions that the reader
+    /// has already passed.
     async fn postgres_changes(&self, mark: &LogPosition, limit: i64) -> Result<Option<ChangesSince>> {
         let rows = self
             .all(postgres_changes_sql(mark, limit), |cells| {
@@ -182,8 +182,8 @@ fn postgres_changes_sql(mark: &LogPosition, limit: i64) -> Sql {
     // The first page of a round finds the unseen changes by transaction id, since there are few. Later pages of a round continue by
     // position. A first page by position would scan the whole log, even if there is nothing new.
     let unseen = match mark.next {
-        // A condition `transaction_id = x` would be estimated from statistics. After an import, which writes many entries in one
-        // transaction, PostgreSQL would then scan the whole log. `BETWEEN` and the order make it use `changes_by_transaction`.
+        // PostgreSQL would estimate a condition `transaction_id = x` from statistics. After an import, which writes many entries in one
+        // transaction, it would then scan the whole log. `BETWEEN` and the order make PostgreSQL use the index `changes_by_transaction`.
         None => format!(
             "{} UNION ALL SELECT c.* FROM (SELECT x::text::bigint AS id FROM pg_snapshot_xip($1::pg_snapshot) x) x CROSS JOIN LATERAL \
              ({} ORDER BY transaction_id, position LIMIT {limit}) c",
@@ -253,7 +253,7 @@ mod tests {
         assert_eq!(first.changes.len() + rest.changes.len(), all.changes.len());
     }
 
-    /// Every process reads the log several times per second, so that must be cheap if there is nothing new.
+    /// Every process reads the log several times per second, so a read must be cheap if there is nothing new.
     #[tokio::test]
     async fn an_import_does_not_make_later_reads_of_the_log_expensive() {
         let fixture = Fixture::alone().await;

@@ -1,11 +1,12 @@
-//! Retention of the change log: old entries are deleted.
+//! Deletes old entries of the change log, the log of changed records that the search index follows.
 //!
-//! Guarantees: entries of the last week are kept. The newest entries are kept whatever their age: on PostgreSQL those of the newest
-//! transaction of each store, with which a standby is compared; on SQLite the one newest entry of the whole log.
+//! Guarantees: entries of the last week are kept. The newest entries are kept whatever their age. On PostgreSQL these are the entries of
+//! the newest transaction of each store: by this transaction a process finds out whether a standby is up to date. On SQLite this is the
+//! newest entry of the whole log.
 //!
-//! Whether a reader of the log has missed deleted entries does not depend on a clock: the transaction that deletes entries also stores up
-//! to which point it has deleted them (`forgotten_changes`). On SQLite the point is a log position, on PostgreSQL a transaction id. On
-//! PostgreSQL an entry is deleted only if the transaction that wrote it is older than every transaction that still runs. Then every
+//! A reader of the log finds out whether entries that it has not read were deleted. For this, the transaction that deletes entries also
+//! stores up to which point it has deleted them (`forgotten_changes`). On SQLite the point is a log position, on PostgreSQL a transaction
+//! id. On PostgreSQL an entry is deleted only if the transaction that wrote it is older than every transaction that still runs. Then every
 //! snapshot that a reader takes later shows the change of the deleted entry. So a transaction that never ends, such as a forgotten prepared
 //! transaction, prevents deletions, as it prevents VACUUM from removing rows.
 
@@ -35,8 +36,8 @@ const MAX_BATCHES: u32 = 500;
 const OLDEST_RUNNING_ID: &str = "(SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint)";
 /// SQL for the least transaction id that is not assigned yet in the statement's snapshot.
 const NEXT_TRANSACTION_ID: &str = "(SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint)";
-/// SQL for the database's clock, in milliseconds. The age of an entry is measured with this clock if the clock of this process is ahead of
-/// it, so that no entry is deleted too early.
+/// SQL for the database's clock, in milliseconds. If the clock of this process is ahead of the database's clock, the age of an entry is
+/// measured with the database's clock, so that no entry is deleted too early.
 const CLOCK: &str = "(SELECT (extract(epoch FROM now()) * 1000)::bigint)";
 
 /// The position in the log that the current pass of the retention has reached. Entries before it that were not deleted are checked again
@@ -46,7 +47,7 @@ pub struct RetentionPass(i64);
 
 impl Db {
     /// Continues a pass that deletes entries older than a week. Returns the number of deleted entries. `ahead`: by how many milliseconds
-    /// `now` is intentionally ahead of real time (in a sandbox), and so of the database's clock.
+    /// `now` is intentionally ahead of the database's clock. It is 0 except in a sandbox, a database for tests whose clock can be advanced.
     pub async fn prune_change_log(&self, now: Timestamp, ahead: i64, pass: &mut RetentionPass) -> Result<u64> {
         let kept = i64::try_from(KEPT.as_millis()).unwrap_or(i64::MAX);
         let now = match self.backend() {

@@ -8,7 +8,8 @@ use crate::domain::{
     search::{Searchable, SearchableKind},
 };
 
-/// Converts a message to the record that `Db::searchables` would read. `subject` is the subject of its conversation.
+/// Makes the search index's record of a message from the message in memory. `Db::searchables` reads the same record from the database.
+/// `subject` is the subject of the message's conversation.
 pub(in crate::store) fn searchable(store: &StoreId, message: &Message, subject: Option<&str>) -> Searchable {
     Searchable {
         store: store.clone(),

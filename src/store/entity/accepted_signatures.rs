@@ -1,4 +1,5 @@
-//! Replay protection: a row for each accepted request that a bridge signed, so that no request is accepted twice.
+//! Replay protection: a row for each accepted request of a bridge, so that no request is accepted twice. A bridge is an endpoint that
+//! connects a channel to this server, and signs its requests.
 
 use sea_orm::entity::prelude::*;
 

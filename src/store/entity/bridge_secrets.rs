@@ -1,4 +1,5 @@
-//! Signing secrets of bridges: the server signs messages to a bridge with them, and a bridge signs its requests to the server with them.
+//! Signing secrets of bridges, the endpoints that connect channels to this server. The server signs messages to a bridge with them, and a
+//! bridge signs its requests to the server with them.
 
 use sea_orm::entity::prelude::*;
 

@@ -1,4 +1,4 @@
-//! The state of each store's feed of changes.
+//! The state of each store's change feed, the log of changed records by which clients keep a copy of the store.
 
 use sea_orm::entity::prelude::*;
 

@@ -1,4 +1,5 @@
-//! Counters of each store: the sequence of its ticket numbers and, on SQLite, the number of rows inserted into its lists (`arrivals`).
+//! Counters of each store: the last ticket number and, on SQLite, the number of rows inserted into the tables of tickets, conversations and
+//! contacts (`arrivals`).
 
 use sea_orm::entity::prelude::*;
 

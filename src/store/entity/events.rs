@@ -1,4 +1,4 @@
-//! The transactional outbox of events.
+//! The transactional outbox of events: each write stores its events here in its own transaction.
 
 use sea_orm::entity::prelude::*;
 

@@ -1,4 +1,4 @@
-//! One row: the highest transaction id (on SQLite: position) among the entries that were deleted from the change log.
+//! One row: the highest transaction id (on SQLite: position) among the entries that were deleted from the change log, the table `changes`.
 
 use sea_orm::entity::prelude::*;
 

@@ -1,4 +1,4 @@
-//! The row that identifies the database as a sandbox.
+//! A row in this table marks the database as a sandbox: a database for tests whose clock can be advanced.
 
 use sea_orm::entity::prelude::*;
 

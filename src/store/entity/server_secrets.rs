@@ -1,4 +1,4 @@
-//! Secrets of the server itself, by name, such as the key that authenticates cursors. All processes on a database share them.
+//! Secrets of the server itself, by name, such as the key that authenticates pagination cursors. All processes on a database share them.
 
 use sea_orm::entity::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Values of ticket fields, one row for each value, for the advanced filters.
+//! Values of ticket fields, one row for each value, so that lists of tickets can be filtered by them.
 
 use sea_orm::entity::prelude::*;
 

@@ -1,4 +1,5 @@
-//! The server and database that assigned the transaction numbers in `placed_by` and `left_by` on PostgreSQL. At most one row.
+//! On PostgreSQL, the server and the database that assigned the transaction ids in the columns `placed_by` and `left_by` of other tables.
+//! At most one row.
 
 use sea_orm::entity::prelude::*;
 

@@ -1,4 +1,4 @@
-//! The row that `/readyz` updates to prove that the database accepts writes.
+//! The row that the readiness check (`/readyz`) updates to prove that the database accepts writes.
 
 use sea_orm::entity::prelude::*;
 

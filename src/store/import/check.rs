@@ -20,7 +20,7 @@ use crate::{
 /// `(id, displayType, dataType, maxItems)` of a field definition.
 pub type Definition = (FieldId, String, String, Option<i64>);
 
-/// The most contact fields of a store, and the most active contact fields (contract, section 8).
+/// The most contact fields of a store, and the most active contact fields.
 const CONTACT_FIELDS: i64 = 100;
 const ACTIVE_CONTACT_FIELDS: i64 = 20;
 

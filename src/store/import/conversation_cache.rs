@@ -1,6 +1,6 @@
-//! Cache of recent conversations of an import: the account of each, and whether it is recorded as touched, that is, its derived columns
-//! have to be computed again at the end. The cache saves a query of these values for each batch. Called by `upsert`, and by `Import::reach`
-//! and `Import::reach_former`.
+//! Cache of the conversations that an import has seen recently. It holds the account of each conversation, and whether the conversation is
+//! touched: its derived columns have to be computed again at the end of the import. Without the cache, each batch would query these values.
+//! Called by `upsert`, and by `Import::reach` and `Import::reach_former`.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -34,7 +34,7 @@ impl RecentIds {
         self.0.get(conversation).map(|seen| &seen.account)
     }
 
-    /// Adds the conversations of a batch to the cache. They count as touched.
+    /// Adds the conversations of a batch to the cache, as touched conversations.
     pub fn came(&mut self, conversations: impl ExactSizeIterator<Item = (String, AccountId)>) {
         self.make_room(conversations.len());
         self.0.extend(conversations.map(|(id, account)| (id, RecentId { account, touched: true })));

@@ -4,9 +4,9 @@
 //! index reads a page and writes a page: the more rows there are, the slower the import gets. An index that is built from sorted rows at
 //! the end is written from its first page to its last.
 //!
-//! Only on SQLite: there other connections see the index until the commit, and a rollback restores it. On PostgreSQL readers of the table
-//! would wait for the end of the import. Unique indexes and primary keys stay, since they report at which record a value occurs twice.
-//! Sorting takes as much space for temporary files as the index does.
+//! Indexes are dropped only on SQLite. There, other connections still see a dropped index until the commit, and a rollback restores it. On
+//! PostgreSQL, readers of the table would wait for the end of the import. Unique indexes and primary keys stay, since they report at which
+//! record a value occurs twice. Sorting the rows of an index takes as much space for temporary files as the index does.
 
 use sea_orm::DbBackend;
 

@@ -32,7 +32,8 @@ const TICKET_NUMBER: &str = "ticket_number";
 /// advance the sequence, since it would soon overflow.
 const MAX_COUNTED: i64 = 1 << 53;
 
-/// SQL for the beginning of the message window of the ticket that is updated: when the previous ticket of the conversation closed.
+/// SQL for the time at which the previous ticket of the conversation closed. The messages after this time belong to the ticket that is
+/// updated.
 macro_rules! window_from {
     () => {
         "COALESCE((SELECT p.closed_at FROM tickets p WHERE p.store_id = tickets.store_id \
@@ -120,9 +121,9 @@ impl Import {
         self.run(sql, [self.store.as_str().into()]).await
     }
 
-    /// Advances the sequence of ticket numbers to the highest imported number, then numbers the imported tickets that have no number:
-    /// tickets that had a number before the import keep it, the other tickets follow the sequence in the order of lines. It is a fault if
-    /// the file gives the former number of such a ticket to another ticket.
+    /// Advances the sequence of ticket numbers to the highest imported number. Then numbers the imported tickets whose records state no
+    /// number: a ticket that had a number before the import keeps it, and the other tickets get the next numbers in the order of lines. It
+    /// is a fault if the file gives another ticket the number that a ticket would keep.
     async fn number_tickets(&self) -> Result<ImportResult> {
         let store = || Value::from(self.store.as_str());
         let former = "SELECT i.id, i.former, t.id FROM import_tickets i JOIN tickets own ON own.store_id = ? AND own.id = i.id \
@@ -201,8 +202,8 @@ impl Import {
     async fn derive_conversations(&self) -> Result<()> {
         let counted = match self.backend {
             DbBackend::Postgres => {
-                // Newly written rows cannot be counted by an index alone: the table has to be read. That is faster in the order of the
-                // table than conversation by conversation.
+                // Newly written rows cannot be counted by an index alone: the table has to be read. Reading it in its own order is faster
+                // than reading it conversation by conversation.
                 let sql = "INSERT INTO import_counts (id, messages) SELECT conversation_id, COUNT(*) FROM messages \
                            WHERE store_id = ? AND conversation_id IN (SELECT id FROM import_touched) GROUP BY conversation_id";
                 self.run(sql, [self.store.as_str().into()]).await?;
@@ -211,7 +212,7 @@ impl Import {
             }
             _ => "(SELECT COUNT(*) FROM messages m WHERE m.store_id = c.store_id AND m.conversation_id = c.id)",
         };
-        // The limits are literals, for the reason that `Sql::limit` gives.
+        // The `LIMIT` is a literal: for a bound number, PostgreSQL would plan the statement anew at each execution.
         let sql = format!(
             "SELECT t.id, c.created_at, {counted}, \
              (SELECT m.sent_at FROM messages m WHERE m.store_id = c.store_id AND m.conversation_id = c.id AND m.inbound = TRUE \

@@ -2,9 +2,9 @@
 //! the other modules of the import.
 //!
 //! On SQLite an import has a connection of its own, which keeps every other writer out and has a larger cache than a request needs. A
-//! statement is prepared once and run for one row after the other, on the caller's thread. sqlx would copy each value three times on its
-//! way to another thread. During a statement with many rows, SQLite would keep the former content of every changed page in order to undo
-//! the statement if it fails. On PostgreSQL an import has a transaction, in which one statement takes many rows (see `bulk`).
+//! statement is prepared once, and run once for each row: for one statement with many rows, SQLite would keep the former content of every
+//! changed page, to undo the statement if it fails. The statements run on the caller's thread, since sqlx would copy each value three times
+//! on its way to another thread. On PostgreSQL an import has a transaction, in which one statement takes many rows (see `bulk`).
 
 use std::sync::{Mutex, PoisonError};
 

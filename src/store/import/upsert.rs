@@ -31,7 +31,7 @@ use crate::{
 const IDS_PER_LOG_ROW: usize = 50;
 
 impl Import {
-    /// Writes a batch. No id of a record kind may occur twice in the import, neither in this batch nor in earlier batches.
+    /// Writes a batch. Each id of a record kind may occur only once in all batches of the import.
     pub async fn put(&mut self, batch: Batch) -> Result<ImportResult> {
         self.build_referencing_indexes(&batch).await?;
         let store = self.store.clone();

@@ -9,7 +9,7 @@
 //!   new statement at the same time, it is prepared twice.
 //! - A caller that stops waiting leaves the connection usable.
 //!
-//! Behind a connection pooler in transaction mode (`pooler`) no statement stays prepared.
+//! Behind a connection pooler in transaction mode (`pooler_detection`) no statement stays prepared.
 
 use std::{
     future::poll_fn,
@@ -151,7 +151,7 @@ async fn in_order<T>(flying: Vec<BoxFuture<'_, T>>) -> Vec<T> {
 enum Preparation<'a> {
     /// As a named statement of the session, which later uses of the same text share.
     Named(Statement),
-    /// As the unnamed statement, in the same flight as its execution. Nothing stays in the session.
+    /// As the unnamed statement, sent together with its execution. Nothing stays in the session.
     WithEachUse(&'a str),
 }
 

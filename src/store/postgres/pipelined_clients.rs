@@ -1,15 +1,15 @@
 //! Pipelined clients: shared connections to PostgreSQL, each with many statements in flight at a time.
 //!
-//! A server process whose next statement has already arrived does not sleep between two statements, and the client receives several results
-//! in one read. Statements whose keys bound their work ([`RowBound::Keys`]) share connections, since none of them delays the statements
-//! after it for long. A statement that may take longer gets a connection of its own (`pool`). A shared connection and its successors are
-//! called a line.
+//! Pipelining saves time: a server process whose next statement has already arrived does not sleep between two statements, and the client
+//! receives several results in one read. Statements whose keys bound their work ([`RowBound::Keys`]) share connections, since none of them
+//! delays the statements after it for long. A statement that may take longer gets a connection of its own (`pool`). A shared connection and
+//! its successors are called a line.
 //!
 //! Guarantees:
 //! - A line has one connection at a time, apart from a connection that is given up while statements are in flight on it.
 //! - A connection that has returned no result for [`IDLE_BEFORE_CHECK`] is checked before its next use, so that a connection that hangs is
 //!   noticed.
-//! - If a connection is lost that had completed a statement before, the statements in flight on it are repeated on the line's next
+//! - If a connection that had completed a statement before is lost, the statements in flight on it are repeated on the line's next
 //!   connection.
 
 use std::{
@@ -91,14 +91,14 @@ impl PipelinedConnections {
         Self(Arc::new(PipelineState { server, lines, kept, patience, closed: AtomicBool::new(false) }))
     }
 
-    /// Runs a statement that only reads and returns its rows.
+    /// Runs a read-only statement, and returns its rows.
     pub async fn rows(&self, sql: &Sql) -> Result<Vec<Row>> {
         let mut rows = Vec::new();
         self.each_row(sql, &mut rows).await?;
         Ok(rows)
     }
 
-    /// Runs a statement that only reads and passes its rows to `to`, one by one.
+    /// Runs a read-only statement, and passes its rows to `to`, one by one.
     pub async fn each_row(&self, sql: &Sql, to: &mut dyn RowSink) -> Result<()> {
         if !matches!(sql.reach(), RowBound::Keys) {
             return self.0.kept.each_row(sql, to).await;
@@ -226,7 +226,7 @@ mod tests {
         PipelinedConnections::new(server.into(), connections, Duration::from_secs(5))
     }
 
-    /// Runs a statement of this many seconds; returns the id of the server process that ran it.
+    /// Runs a statement that takes this many seconds; returns the id of the server process that ran it.
     async fn process(lines: &PipelinedConnections, seconds: &str) -> i32 {
         let rows = lines.rows(&Sql::fixed(&format!("SELECT pg_backend_pid() FROM pg_sleep({seconds})"))).await.unwrap();
         rows[0].get(0)

@@ -59,7 +59,7 @@ pub(in crate::store) struct Server {
     outdated: Arc<AtomicU64>,
     open: Arc<AtomicU64>,
     unreadable_certificate: Arc<AtomicBool>,
-    /// Whether a connection pooler is in front of the server (see `pooler`).
+    /// Whether a connection pooler is in front of the server (see `pooler_detection`).
     is_pooled: AtomicBool,
 }
 

@@ -1,4 +1,5 @@
-//! Backlogs of the outboxes of all stores, the numbers of disabled and of failing webhooks, and the size of the database: for metrics.
+//! Reads numbers for metrics: how many messages and webhook events of all stores (tenants) wait to be sent and since when, how many
+//! webhooks are disabled or failing, and the size of the database.
 
 use crate::{
     domain::{
@@ -12,7 +13,7 @@ const WEBHOOKS: &str = "SELECT COALESCE(SUM(CASE WHEN enabled = FALSE AND disabl
      COALESCE(SUM(CASE WHEN enabled = TRUE AND failing_since IS NOT NULL THEN 1 ELSE 0 END), 0) FROM webhooks";
 
 impl Db {
-    /// Reads the backlogs. The metric that counts statements leaves out the statements of this function: otherwise each scrape of the
+    /// Reads the numbers. The metric that counts SQL statements leaves out the statements of this function: otherwise each scrape of the
     /// metrics would change that count.
     pub async fn backlogs(&self) -> Result<Backlogs> {
         self.uncounted().read_backlogs().await

@@ -1,5 +1,5 @@
-//! Concurrency limits of the outboxes: how many delivery attempts may run at the same time, for an account or endpoint, for a store and in
-//! all.
+//! Limits on the attempts to send a queued message to a channel account, or a queued event to a webhook endpoint: how many attempts may run
+//! at the same time for one account or endpoint, for one store (tenant), and in all.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -27,7 +27,7 @@ impl<T: Clone + Eq + Hash> StoreTarget for (StoreId, T) {
 pub struct AttemptLimits<'a, P> {
     /// The number of further attempts that may start in all.
     pub all: usize,
-    /// The most attempts for one target, including its attempts in progress.
+    /// The most attempts for one target that may run at the same time.
     pub each: usize,
     /// The number of attempts in progress for each target.
     pub busy: &'a HashMap<P, usize>,
@@ -78,10 +78,10 @@ impl<'a, P: StoreTarget> AttemptLimits<'a, P> {
     }
 }
 
-/// Selects the attempts that may start, with a fair share for each store. A store may start another attempt only while it has fewer
-/// attempts in progress than the capacity that is free for all stores together. So one store alone uses half of the capacity. If `n` stores
-/// always have due attempts, in time each of them uses `1/(n + 1)` of the capacity, and as much stays free for the next store. No limit for
-/// a store has to be configured.
+/// Selects the attempts that may start, so that each store gets a fair share of the capacity. A store may start another attempt only while
+/// it has fewer attempts in progress than the capacity that is free for all stores together. So one store alone uses half of the capacity.
+/// If `n` stores always have due attempts, in time each of them uses `1/(n + 1)` of the capacity, and `1/(n + 1)` stays free for the next
+/// store.
 #[derive(Debug)]
 pub struct AttemptPicker<P> {
     free: usize,

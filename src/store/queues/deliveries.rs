@@ -1,7 +1,8 @@
-//! The outbox of webhooks: deliveries, their claims under a lease, and the log of attempts.
+//! The queue of webhook deliveries, and the log of delivery attempts. A delivery is one event for one webhook subscription.
 //!
-//! A delivery is claimed for an attempt in the same way as a message in `outbound`. Claims are made for each subscription separately,
-//! so that the long queue of one subscription does not hide the queue of another.
+//! A worker claims a due delivery before it attempts to send it: the claim is stored in the row, and `due_at` becomes the end of the
+//! worker's lease. If the worker dies, another worker can claim the delivery after that time. The due deliveries are looked up for each
+//! subscription separately, so that the long queue of one subscription does not hide the queue of another.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -64,8 +65,8 @@ impl From<attempts::Model> for LoggedAttempt {
 
 impl Write {
     /// Deletes at most `limit` logged attempts of a subscription, whatever their age, and at most `limit` of its deliveries that have no
-    /// further attempt. Returns the number of deleted rows. A subscription is deleted after this function has been called until it deletes
-    /// no more rows.
+    /// further attempt. Returns the number of deleted rows. To delete a subscription, the service first calls this function until it
+    /// returns 0.
     pub async fn prune_attempts(&self, id: &WebhookId, limit: u64) -> Result<u64> {
         let settled = deliveries::Entity::find()
             .select_only()
@@ -104,9 +105,9 @@ impl Write {
         .await
     }
 
-    /// Queues the recorded events (not the test events) of a replay, which is a request to deliver events again: the events that match the
-    /// subscription and the replay and whose sequence numbers are in `range` (the end is exclusive). Each event is queued as if no attempt
-    /// had been made. Skips an event with an attempt in progress. Returns the number of queued events.
+    /// Queues recorded events again for a replay (a request to deliver events again): the events that match both the subscription and the
+    /// replay, with sequence numbers in `range` (the end is exclusive). Their attempts are counted from 0 again. Skips an event with an
+    /// attempt in progress, and test events (see [`Write::queue_test_replay`]). Returns the number of queued events.
     pub async fn queue_replay(&self, webhook: &WebhookId, replay: &Replay, range: (i64, i64)) -> Result<u64> {
         let now = self.now().millis();
         let mut sql = self.sql("INSERT INTO deliveries (store_id, webhook_id, event_id, kind, sequence, attempts, due_at) ");
@@ -115,12 +116,12 @@ impl Write {
         push_replay_of_recorded(&mut sql, webhook, replay, now);
         sql.push(" AND e.sequence >= ").integer(range.0).push(" AND e.sequence < ").integer(range.1);
         sql.push(" ON CONFLICT (store_id, webhook_id, event_id) DO UPDATE SET attempts = 0, claim = NULL, due_at = ").integer(now);
-        // A worker may have begun an attempt since the rows were looked up.
+        // Leaves a row as it is if a worker has begun an attempt since the `SELECT` above read the row.
         sql.push(" WHERE deliveries.claim IS NULL OR deliveries.due_at <= ").integer(now);
         self.run(sql).await
     }
 
-    /// Queues again the test event that a replay names, if it names a test event. Returns the number of queued events.
+    /// If the replay names a test event, queues that event again. Returns the number of queued events.
     pub async fn queue_test_replay(&self, webhook: &WebhookId, replay: &Replay) -> Result<u64> {
         let now = self.now().millis();
         let mut sql = self.sql("UPDATE deliveries SET attempts = 0, claim = NULL, due_at = ");
@@ -129,8 +130,8 @@ impl Write {
         self.run(sql).await
     }
 
-    /// Records the end of an attempt: the event was delivered, has its next attempt at `next_at`, or is given up. Returns false if the
-    /// claim was lost.
+    /// Records the end of an attempt. `arrived`: the event was delivered. `next_at`: when the next attempt is due, if there is one. Returns
+    /// false, and records nothing, if the claim is no longer that of this worker.
     pub async fn settle_delivery(&self, claimed: &ClaimedDelivery, arrived: bool, next_at: Option<Timestamp>) -> Result<bool> {
         let mut settled = deliveries::Entity::update_many()
             .col_expr(deliveries::Column::Claim, Expr::value(None::<String>))
@@ -142,7 +143,8 @@ impl Write {
         Ok(self.execute(&settled).await? == 1)
     }
 
-    /// Records that an event was delivered although its claim was lost, so that a replay of missing events leaves it out.
+    /// Records that a worker delivered an event after its claim was lost. So a replay of undelivered events (`Replay::missing`) leaves out
+    /// the event.
     pub async fn record_late_delivery(&self, claimed: &ClaimedDelivery) -> Result<()> {
         let arrived = deliveries::Entity::update_many()
             .col_expr(deliveries::Column::DeliveredAt, Expr::value(self.now()))
@@ -223,7 +225,7 @@ fn push_replay_of_recorded(sql: &mut Sql, webhook: &WebhookId, replay: &Replay, 
     }
 }
 
-/// Appends the conditions for the test event that a replay names, if it names a test event.
+/// Appends the conditions for the test event with the id `replay.event`. No row fulfils them if the replay names no event.
 fn push_replay_of_tests(sql: &mut Sql, webhook: &WebhookId, replay: &Replay, now: i64) {
     sql.push("body IS NOT NULL AND webhook_id = ").text(webhook.as_str());
     sql.push(" AND event_id = ").optional_text(replay.event.as_deref());
@@ -253,8 +255,8 @@ impl Db {
             || self.find_one(test_event(store, webhook, event)).await?.is_some())
     }
 
-    /// Returns the body of an event as the subscription receives it. `None`: there is no such event, or the event has no sequence number
-    /// yet.
+    /// Returns the body of an event as the subscription receives it. `None`: there is no such event, it has no sequence number yet, or its
+    /// stored body is damaged.
     pub async fn sent_body(&self, store: &StoreId, webhook: &WebhookId, event: &EventId) -> Result<Option<Vec<u8>>> {
         if let Some(test) = self.find_one(test_event(store, webhook, event.as_str())).await? {
             return Ok(test.body);
@@ -277,8 +279,8 @@ impl Db {
         Ok(count)
     }
 
-    /// Returns at most `limit` logged attempts of a subscription: after a position in ascending order, or before a position in descending
-    /// order.
+    /// Returns at most `limit` logged attempts of a subscription: those after a position, the oldest first, or those before a position (or
+    /// all), the newest first.
     pub async fn attempts(&self, store: &StoreId, webhook: &WebhookId, along: AttemptLogPage, limit: i64) -> Result<Vec<LoggedAttempt>> {
         let position = attempts::Column::Position;
         let query = attempts::Entity::find()
@@ -293,7 +295,7 @@ impl Db {
         Ok(self.find_all(query).await?.into_iter().map(Into::into).collect())
     }
 
-    /// Returns when the next attempt to deliver an event is due.
+    /// Returns the earliest time at which an attempt to deliver an event is due, in any store.
     pub async fn next_delivery_at(&self) -> Result<Option<Timestamp>> {
         let next = |of: Option<&StoreId>| {
             let mut sql = Sql::fixed("SELECT due_at FROM deliveries WHERE due_at IS NOT NULL");
@@ -303,7 +305,7 @@ impl Db {
         Ok(self.across_stores(next, |cells| cells.time()).await?.into_iter().min())
     }
 
-    /// Claims due deliveries under a lease that expires at `lease`, for each subscription separately. Leaves out the subscriptions and
+    /// Claims due deliveries under a lease that ends at `lease`, at most `room.each` of one subscription. Leaves out the subscriptions and
     /// stores that have reached their limit of concurrent attempts.
     pub async fn claim_deliveries(
         &self,
@@ -320,8 +322,7 @@ impl Db {
             *attempts += 1;
             due.push((*attempts, place));
         }
-        // Sorts the due deliveries, so that subscriptions with few attempts in progress come first if the limits do not permit all
-        // attempts.
+        // The limits may not permit all attempts. So the deliveries of subscriptions with few attempts in progress come first.
         due.sort_by_key(|(attempts, _)| *attempts);
         let allotted = room.allotted(due.into_iter().map(|(_, place)| place));
         let mut claimed =
@@ -364,7 +365,8 @@ impl Db {
                 damaged.push(one);
             }
         }
-        // A damaged event is given up, so that it does not prevent the claims of other events, in this call and in later calls.
+        // Ends the attempts for an event whose stored body is missing or damaged. Otherwise later calls would claim the event again and
+        // again.
         for one in damaged {
             tracing::error!(%store, event = one.webhook_delivery.event_id, "the recorded event is damaged; it is not delivered");
             let mut sql = Sql::of(&store, "UPDATE deliveries SET claim = NULL, due_at = NULL WHERE store_id = $1 AND position = ");
@@ -390,7 +392,7 @@ impl Db {
 /// longest due first. `lock` is the clause that locks the rows on PostgreSQL; SQLite has one writer at a time.
 fn due(backend: DbBackend, now: Timestamp, room: AttemptLimits<'_, StoreWebhook>, of: Option<&StoreId>, lock: &str) -> Sql {
     let mut sql = Sql::fixed("SELECT d.position, w.store_id, w.id FROM webhooks w JOIN ");
-    // PostgreSQL would run the inner query of the `IN` form for every row of `deliveries`; SQLite has no `LATERAL`.
+    // The join has two forms. With `IN`, PostgreSQL would run the inner query for every row of `deliveries`. SQLite has no `LATERAL`.
     let lateral = backend == DbBackend::Postgres;
     sql.push(if lateral { "LATERAL (SELECT x.position, x.due_at" } else { "deliveries d ON d.position IN (SELECT x.position" });
     sql.push(" FROM deliveries x WHERE x.store_id = w.store_id AND x.webhook_id = w.id AND x.due_at IS NOT NULL AND x.due_at <= ");

@@ -1,4 +1,5 @@
-//! Outboxes of messages and webhook deliveries: entries are claimed for an attempt under a lease, within limits of concurrency.
+//! Queues of outgoing messages and of webhook deliveries. A worker claims an entry for a limited time before it attempts to send the entry.
+//! The number of concurrent attempts is limited.
 
 pub mod backlog;
 pub mod concurrency;

@@ -1,8 +1,8 @@
-//! The outbox of messages to channels: an entry is written in the transaction of the send, claimed for an attempt under a lease, and
-//! deleted with the final outcome.
+//! The outbox: the queue of messages that are to be sent to channels (such as e-mail). An entry is written in the transaction that stores
+//! the message, claimed by a worker for each attempt, and deleted when the message is sent or has failed.
 //!
-//! If a worker dies or hangs, its claim expires at `due_at`, and another worker can claim the message. After that, the first worker can no
-//! longer end its attempt: every statement that ends an attempt names the claim of the attempt, and finds no row once the claim has
+//! A claim ends at `due_at`. If its worker dies or hangs, another worker can claim the message after that time. Then the first worker can
+//! no longer end its attempt: every statement that ends an attempt names the claim of the attempt, and finds no row once the claim has
 //! changed. Of the queued messages of a conversation, only the oldest can be claimed, so that no message overtakes another.
 
 use std::collections::HashMap;
@@ -40,7 +40,8 @@ pub struct ClaimedMessage {
     /// The number of attempts, including the attempt of this claim.
     pub attempts: i64,
     pub outbox_entry: OutboxEntry,
-    /// The bridge of the message's channel account, if the account has one.
+    /// The bridge of the message's channel account, if the account has one. A bridge is an HTTP endpoint that delivers the messages of the
+    /// account.
     pub bridge: Option<BridgeEndpoint>,
 }
 
@@ -59,7 +60,7 @@ pub struct ThreadEmail {
     pub external_id: Option<String>,
 }
 
-/// Returns an outbox entry as the JSON text that is stored.
+/// Returns the JSON text in which an outbox entry is stored.
 pub(super) fn outbox_entry_json(outbox_entry: &OutboxEntry) -> Result<String> {
     serde_json::to_string(outbox_entry).map_err(|error| Error::Damaged(error.to_string()))
 }
@@ -131,7 +132,7 @@ impl Write {
         Ok(())
     }
 
-    /// Updates the delivery state of a message; returns the message.
+    /// Stores the delivery state of a message and the reason of a failure. Returns the message.
     pub async fn save_delivery(&self, id: &MessageId, delivery: Delivery, failure: Option<&str>) -> Result<Option<Message>> {
         let mut sql = self.sql("UPDATE messages SET delivery = ");
         sql.text(delivery.as_str()).push(", failure = ").optional_text(failure);
@@ -139,7 +140,7 @@ impl Write {
         self.first(sql, Message::decode).await
     }
 
-    /// Sets the delivery state of a message that is queued again to pending, and its kind to that of the outbox entry.
+    /// Updates a message that is queued again: its delivery state becomes pending, and its kind becomes that of the outbox entry.
     pub async fn save_requeued(&self, outbox_entry: &OutboxEntry) -> Result<()> {
         let requeued = messages::Entity::update_many()
             .col_expr(messages::Column::Delivery, Expr::value(Delivery::Pending.as_str()))
@@ -151,7 +152,7 @@ impl Write {
         Ok(())
     }
 
-    /// Stores the channel's own id of a message. Returns false if another message of the account has this id.
+    /// Stores the id that the channel gave a message. Returns false if another message of the account has this id.
     pub async fn save_external_id(&self, message: &Message, external_id: &str) -> Result<bool> {
         let mut sql = self.sql("UPDATE messages SET external_id = ");
         sql.text(external_id).push(" WHERE store_id = $1 AND id = ").text(message.id.as_str());
@@ -160,7 +161,8 @@ impl Write {
         Ok(self.run(sql).await? == 1)
     }
 
-    /// Stores the channel's own id of a thread in the conversation of a message, unless another conversation of the account has this id.
+    /// Stores the id that the channel gave a thread: in the conversation of this message, unless another conversation of the account has
+    /// the id.
     pub async fn save_thread_id(&self, message: &Message, reference_id: &str) -> Result<()> {
         let mut sql = self.sql("UPDATE conversations SET reference_id = ");
         sql.text(reference_id).push(" WHERE store_id = $1 AND id = ").text(message.conversation_id.as_str());
@@ -172,7 +174,7 @@ impl Write {
 }
 
 impl Db {
-    /// Returns when the next attempt to send a message is due.
+    /// Returns the earliest time at which an attempt to send a message is due, in any store.
     pub async fn next_message_at(&self) -> Result<Option<Timestamp>> {
         let next = |of: Option<&StoreId>| {
             let mut sql = Sql::fixed("SELECT due_at FROM outbound WHERE due_at IS NOT NULL");
@@ -182,7 +184,7 @@ impl Db {
         Ok(self.across_stores(next, |cells| cells.time()).await?.into_iter().min())
     }
 
-    /// Claims due messages under a lease that expires at `lease`, as many as the limits of concurrent attempts permit.
+    /// Claims due messages for a worker, as many as the limits of concurrent attempts permit. The claims end at the time `lease`.
     pub async fn claim_outbox_entries(
         &self,
         now: Timestamp,

@@ -1,5 +1,5 @@
-//! Undelivered messages: messages that are queued, and messages that failed (dead letters). A failed message keeps its outbox entry, so
-//! that it can be queued again.
+//! Undelivered messages: messages that are queued (table `outbound`), and messages that failed (table `failed_messages`, the dead letters).
+//! The outbox entry of a failed message, which contains what is to be sent, is kept so that the message can be queued again.
 
 use sea_orm::{
     ActiveValue::Set,
@@ -39,7 +39,7 @@ fn of_messages<C: ColumnTrait>(queue: impl EntityTrait, store: C, message: C) ->
     Query::select().columns(columns.map(|column| (messages::Entity, column))).from(queue).inner_join(messages::Entity, same).to_owned()
 }
 
-/// Decodes a message from the columns of [`of_messages`]. `state` is its delivery state.
+/// Decodes a message in the delivery state `state` from the columns of [`of_messages`].
 fn undelivered(cells: &mut Cells<'_>, state: Delivery) -> Result<UndeliveredMessage> {
     Ok(UndeliveredMessage {
         message_id: cells.id()?,
@@ -104,7 +104,7 @@ impl Write {
         Ok(Some(self.execute(&hastened).await? > 0))
     }
 
-    /// Deletes at most `limit` entries of messages that failed before a time (dead letters). The messages themselves stay.
+    /// Removes from the table `failed_messages` at most `limit` messages that failed before a time. Keeps them in the table `messages`.
     pub async fn prune_failed_messages(&self, before: Timestamp, limit: u64) -> Result<()> {
         let old = failed_messages::Entity::find()
             .select_only()
@@ -116,7 +116,7 @@ impl Write {
         if !old.is_empty() {
             let deleted = failed_messages::Entity::delete_many()
                 .filter(failed_messages::Column::StoreId.eq(self.store()))
-                // A message that was retried after the query above may have failed again.
+                // The time is compared again: since the query above, a message may have been retried and have failed again.
                 .filter(failed_messages::Column::FailedAt.lt(before))
                 .filter(among(failed_messages::Column::MessageId, &old));
             self.execute(&deleted).await?;
@@ -190,7 +190,8 @@ impl Db {
             let message = undelivered(cells, Delivery::Pending)?;
             Ok(UndeliveredMessage { reason: cells.take()?, attempts: Some(cells.take()?), due_at: Some(cells.time()?), ..message })
         };
-        // `scan`, since the statement reads and sorts the store's whole queue.
+        // Uses `scan`, which is for statements without a bound on the rows that they read: this statement reads and sorts the store's whole
+        // queue.
         Ok(Some(self.scan(query, decode).await?))
     }
 }

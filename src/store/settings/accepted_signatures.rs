@@ -1,4 +1,5 @@
-//! Replay protection for signed requests of bridges: an accepted request is stored until its timestamp is too old to be accepted again.
+//! Replay protection for the signed requests of bridges. A bridge is an external program that connects a channel account; it signs its
+//! requests to this server. An accepted request is stored until its timestamp is too old to be accepted again.
 
 use sea_orm::{ActiveValue::Set, ColumnTrait, EntityTrait, QueryFilter, QuerySelect, sea_query::OnConflict};
 

@@ -1,4 +1,4 @@
-//! The audit log: changes to a store's settings, append-only. The database refuses to change or remove its rows.
+//! The audit log, to which each change of a store's settings is appended. The database refuses to change or remove rows of the log.
 
 use sea_orm::{
     ActiveValue::{NotSet, Set},

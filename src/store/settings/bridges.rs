@@ -1,4 +1,5 @@
-//! Queries of the bridges of channel accounts, and of the secrets that messages over the bridges are signed with.
+//! Queries of the bridges of channel accounts, and of their signing secrets. A bridge is an HTTP endpoint that delivers the messages of an
+//! account. Messages to the endpoint and its requests to this server are signed.
 
 use std::collections::HashMap;
 
@@ -72,7 +73,7 @@ impl Write {
         .await
     }
 
-    /// Adds a new signing secret of a bridge. The bridge's earlier secrets sign until `ends_at` at the latest.
+    /// Adds a new signing secret of a bridge. Messages are also signed with the bridge's earlier secrets until `ends_at` at the latest.
     pub async fn supersede_bridge_secrets(&self, account: &AccountId, secret: &SigningSecret, ends_at: Timestamp) -> Result<()> {
         self.supersede(SECRETS, account.as_str(), secret, ends_at).await
     }

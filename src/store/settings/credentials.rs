@@ -1,4 +1,5 @@
-//! Credentials for a store's settings (sign-in links, sessions and tokens), and the users that may use restricted channel accounts.
+//! Queries of the credentials with which users sign in to change a store's settings (table `grants`: sign-in links, sessions and tokens),
+//! and of the users that may use a restricted channel account.
 
 use std::collections::BTreeSet;
 
@@ -27,8 +28,8 @@ use crate::{
     },
 };
 
-/// The stored kind of a token with restricted grants. An earlier version of the program, which has no restricted grants, does not look for
-/// this kind, and so refuses the token.
+/// The stored kind of a token that permits only some operations. An earlier version of the program would permit everything with the token;
+/// it does not look for this kind, and so refuses the token.
 const RESTRICTED_TOKEN: &str = "narrow_token";
 
 /// Returns the values of the column `kind` with which credentials of this kind are stored.
@@ -50,7 +51,7 @@ impl Db {
     /// Returns the user of a credential of this kind. `None`: the credential is unknown or has expired, the user has left the store, or the
     /// link was sent to another e-mail address than the user has now.
     pub async fn user_of_credential(&self, hash: &SecretHash, kind: CredentialKind, now: Timestamp) -> Result<Option<Manager>> {
-        // The query has no condition on the store: it determines the store.
+        // The query has no condition on the store: the store is known only after the credential is found.
         let mut query = Query::select();
         query
             .columns([(grants::Entity, grants::Column::StoreId), (grants::Entity, grants::Column::UserId)])
@@ -82,7 +83,7 @@ impl Db {
     pub async fn users_by_email(&self, email: &str) -> Result<Vec<EmailLoginUser>> {
         // `LOWER` changes only ASCII letters, in SQLite and, with the collation C, in PostgreSQL.
         let lower = if self.backend() == DbBackend::Sqlite { "LOWER(users.email)" } else { "LOWER(users.email COLLATE \"C\")" };
-        // The query has no condition on the store: it determines the stores.
+        // The query has no condition on the store: a user with this address may belong to any store.
         let mut query = Query::select();
         query
             .columns([(users::Entity, users::Column::StoreId)])
@@ -166,8 +167,8 @@ impl Write {
         Ok(self.select(query, credential).await?.pop())
     }
 
-    /// Stores a credential, and deletes the store's expired credentials. Returns when the new credential expires. `now` is real time:
-    /// credentials expire by real time in a sandbox as well.
+    /// Stores a credential, and deletes the store's expired credentials. Returns when the new credential expires. `now` is real time, also
+    /// in a sandbox (a database for tests whose clock can be set ahead).
     pub async fn insert_credential(&self, hash: &SecretHash, credential: &NewCredential<'_>, now: Timestamp) -> Result<Timestamp> {
         let NewCredential { user, kind, can, sent_to } = *credential;
         let expires_at = now.plus_millis(kind.lifetime());
@@ -271,8 +272,8 @@ impl Write {
         self.ticket_ids(of_others).await
     }
 
-    /// Returns the sorted ids of the tickets that fulfil the conditions. They are sorted here: SQLite has no statistics, and with an `ORDER
-    /// BY` it would scan all tickets instead of sorting a few.
+    /// Returns the sorted ids of the tickets that fulfil the conditions. The ids are sorted in Rust: with an `ORDER BY`, SQLite, which has
+    /// no statistics, would scan all tickets of the store in this order instead of sorting a few.
     async fn ticket_ids(&self, conditions: Condition) -> Result<Vec<TicketId>> {
         let query = tickets::Entity::find()
             .select_only()
@@ -325,7 +326,7 @@ mod tests {
         write.insert_credential(&full, &token(GrantSet::EVERYTHING), ends).await.unwrap();
         write.insert_credential(&narrow, &token(few), ends).await.unwrap();
         write.commit().await.unwrap();
-        // The statement with which an earlier version of the program, without restricted grants, stores a token.
+        // The statement with which an earlier version of the program, which has only unrestricted tokens, stores a token.
         let insert = format!(
             "INSERT INTO grants (hash, store_id, user_id, kind, created_at, expires_at) VALUES ('{}', '{}', 'u1', 'token', 0, 1000)",
             old.as_str(),

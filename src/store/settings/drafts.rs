@@ -1,5 +1,5 @@
-//! Queries of drafts (messages that wait for a user's approval), and of the newest inbound message of a conversation, which a draft is
-//! compared with when it is released.
+//! Queries of drafts (messages that wait for a user's approval), and of the newest inbound message of a conversation. When a user releases
+//! a draft, it is compared with that message, to show whether the customer has written in the meantime.
 
 use sea_orm::{
     ActiveValue::{NotSet, Set},
@@ -23,8 +23,7 @@ use crate::{
 };
 
 /// [`Write::newest_inbound`] searches this number of inbound messages, those with the latest dates, for the message that was received last.
-/// This is not always the message with the latest date: a channel may deliver a message that is dated before messages which it delivered
-/// earlier.
+/// The message that was received last need not have the latest date: a channel may deliver a message late.
 const NEWEST_INBOUND_CANDIDATES: u64 = 200;
 
 fn draft(row: drafts::Model, now: Timestamp) -> Result<Draft> {

@@ -421,7 +421,7 @@ mod tests {
         for text in ["", "AAAA"] {
             fs::write(&path, text).unwrap();
             assert_eq!(open(&keys, &stored, PLACE).unwrap(), b"secret");
-            // A secret that was encrypted with a key that is in no file would be lost at the next start.
+            // The key in memory is no longer in the file. A secret that was encrypted with it could not be decrypted after the next start.
             assert!(keys.seal(b"secret", PLACE).is_err());
         }
     }

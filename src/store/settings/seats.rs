@@ -1,4 +1,4 @@
-//! Seats of a store: the memberships of its users, with their roles (tables `users` and `roles`). Writes of `service::seats`.
+//! Seats of a store: the memberships of its users, with their roles (tables `users` and `roles`). `service::seats` calls these functions.
 
 use sea_orm::{ActiveValue::Set, ColumnTrait, Condition, EntityTrait, ExprTrait, QueryFilter, QueryOrder, QuerySelect, sea_query::Expr};
 
@@ -18,9 +18,9 @@ use crate::{
 };
 
 impl Write {
-    /// Returns the users of the store, each with the kind of the user's role (`None`: the user has no role). Takes a lock of the store, so
-    /// that of two concurrent transactions that add, change or remove a seat the second sees the result of the first. Then locks the rows of
-    /// the users, in the order of ids, as every writer of users does.
+    /// Returns the users of the store, each with the kind of the user's role (`None`: the user has no role). Locks the seats of the store,
+    /// so that transactions that add, change or remove a seat run one after the other. Then locks the rows of the users in the order of
+    /// ids, as every writer of users does.
     pub async fn seats_for_update(&self) -> Result<Vec<(User, Option<String>)>> {
         self.named_lock("seats").await?;
         let query = users::Entity::find().expr(role_kind()).filter(users::Column::StoreId.eq(self.store())).order_by_asc(users::Column::Id);
@@ -89,7 +89,6 @@ impl Write {
         Ok(())
     }
 
-    /// Removes a seat.
     pub async fn delete_seat(&self, id: &SeatId) -> Result<()> {
         let seat = Condition::all().add(users::Column::StoreId.eq(self.store())).add(users::Column::Id.eq(id));
         self.execute(&users::Entity::delete_many().filter(seat)).await?;

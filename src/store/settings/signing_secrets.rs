@@ -54,8 +54,8 @@ pub(in crate::store) fn readable(secrets: impl IntoIterator<Item = Read>) -> std
 }
 
 impl Write {
-    /// Adds a new signing secret of an endpoint. The endpoint's earlier secrets sign until `ends_at` at the latest; those that no longer
-    /// sign are deleted.
+    /// Adds a new signing secret of an endpoint. Messages are also signed with the endpoint's earlier secrets until `ends_at` at the
+    /// latest. Deletes the secrets that have expired.
     pub(in crate::store) async fn supersede(&self, of: SecretTable, owner: &str, secret: &SigningSecret, ends_at: Timestamp) -> Result<()> {
         let mut sql = self.sql("DELETE FROM ");
         sql.push(of.table).push(" WHERE store_id = $1 AND ").push(of.owner).push(" = ").text(owner);

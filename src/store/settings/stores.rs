@@ -1,4 +1,4 @@
-//! Queries of stores: creation, changes of their settings, and the list of all stores.
+//! Queries of stores (tenants): creation, changes of their settings, and the list of all stores.
 
 use sea_orm::{ActiveModelTrait, ActiveValue::Set, ColumnTrait, EntityTrait, QueryFilter, QueryOrder};
 

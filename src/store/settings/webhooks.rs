@@ -112,7 +112,8 @@ impl Write {
         Ok(())
     }
 
-    /// Adds a new signing secret of a subscription. The subscription's earlier secrets sign until `ends_at` at the latest.
+    /// Adds a new signing secret of a subscription. Deliveries are also signed with the subscription's earlier secrets until `ends_at` at
+    /// the latest.
     pub async fn supersede_secrets(&self, id: &WebhookId, secret: &SigningSecret, ends_at: Timestamp) -> Result<()> {
         self.supersede(SECRETS, id.as_str(), secret, ends_at).await
     }

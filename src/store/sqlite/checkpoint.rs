@@ -131,7 +131,7 @@ mod tests {
         file
     }
 
-    /// Commits slightly more than ten pages, in one turn of the writer.
+    /// Commits slightly more than ten pages, in one transaction.
     async fn write(writer: &Writer, n: i64) {
         let turn = writer.turn().await.unwrap();
         turn.run(&Sql::fixed("INSERT INTO t VALUES ($1, $2)").with(Param::Integer(n)).with(Param::Bytes(vec![7; 40_000]))).unwrap();

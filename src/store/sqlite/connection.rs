@@ -11,9 +11,9 @@ use crate::store::{
     sql::{Param, Sql},
 };
 
-/// The page size of a new SQLite file, in bytes. An existing file keeps its own page size. Sending a message changes small parts of some
-/// five pages that the other messages of a group commit do not change, and the write-ahead log (WAL) stores whole pages. With larger pages,
-/// fewer messages can be sent per second, and reads are not cheaper.
+/// The page size of a new SQLite file, in bytes. An existing file keeps its own page size. The write-ahead log (WAL) stores whole pages,
+/// but sending a message changes only a small part of each page that it touches. So with larger pages fewer messages could be sent per
+/// second. Reads would not become cheaper.
 pub(in crate::store) const PAGE_BYTES: u32 = 2048;
 
 /// The suffixes that SQLite appends to the name of a database: for its write-ahead log (WAL), and for the WAL's index.

@@ -29,7 +29,7 @@ pub type Progress<'a> = &'a (dyn Fn(u64, u64) + Send + Sync);
 pub(in crate::store) enum CopySource {
     /// A database that other connections may open and write during the copy.
     Live,
-    /// A file that nothing writes. Its folder may be read-only.
+    /// A file that no process writes. Its folder may be read-only.
     AtRest,
 }
 

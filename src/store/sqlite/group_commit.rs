@@ -4,7 +4,8 @@
 //! order in which they came, and commit together as a group. The first writer of a group opens the transaction, and each writer has a
 //! savepoint of its own. When all writers that queued up have had their turns, one commit makes the whole group durable. A writer is
 //! notified that its work is durable after that commit, never before. A writer that fails, or whose caller stops waiting, rolls back only
-//! its own savepoint. Statements run inline: switching to sqlx's thread and back costs several times as much as a statement.
+//! its own savepoint. Statements run on the calling thread: the library sqlx would run them on another thread, and the switch costs several
+//! times as much as a statement.
 //!
 //! When the disk is full or fails, SQLite may roll the whole transaction back by itself. The writer then closes its connection, fails every
 //! member of the group, and refuses further statements of the current turn, which would otherwise commit on their own.
@@ -15,9 +16,9 @@
 //!
 //! For a savepoint SQLite keeps the former content of each page that a turn changes, some twenty pages for a message. By default, once
 //! these pages are more than 64 KB, all of them go through a temporary file, with two system calls a page; `library` raises that limit.
-//! `.cargo/config.toml` compiles SQLite with `fdatasync` instead of `fsync`: the WAL is overwritten in place, so that there is seldom more
-//! to sync than its pages. It also compiles SQLite without the page pool that all connections would share, since they would share the
-//! pool's lock too.
+//! `.cargo/config.toml` compiles SQLite with `fdatasync` instead of `fsync`: the write-ahead log (WAL) is overwritten in place, so that
+//! there is seldom more to sync than its pages. It also compiles SQLite without the page pool that all connections would share, since they
+//! would share the pool's lock too.
 
 use std::{
     ops::RangeInclusive,

@@ -5,8 +5,8 @@
 //! most pages of a list. Beyond that number it starts again on one of the runtime's blocking threads, and is stopped there once no caller
 //! waits for it.
 //!
-//! As a rule each thread uses one connection (`per_thread_slots`): otherwise the memory that SQLite writes at each statement would move between
-//! the caches of the cores, and so would the lock of a shared list of connections.
+//! As a rule each thread uses one connection (`per_thread_slots`). If threads shared connections, the memory that SQLite writes at each
+//! statement would move between the caches of the cores, and so would the lock of the list of connections.
 //!
 //! Guarantees: a connection cannot write, and sees every change that was committed before the statement began.
 
@@ -186,8 +186,8 @@ impl Readers {
         Ok(ReadConnection { connection, left })
     }
 
-    /// Closes the pool: later statements fail, and connections that are not in use are closed. A connection in use is closed when the pool is
-    /// dropped.
+    /// Closes the pool: later statements fail, and connections that are not in use are closed. A connection in use is closed when the pool
+    /// is dropped.
     pub async fn close(&self) {
         self.unbounded.close();
         for idle in self.spots.all().chain([&self.elsewhere]) {

@@ -169,15 +169,15 @@ impl Db {
         match page.after.as_ref().map(|after| (after, after.as_of.as_ref())) {
             None => self.first_page(&list.source, list.conditions, page, None).await,
             Some((after, Some(as_of))) => self.next_page(list, page, after, as_of).await,
-            // The cursor names no snapshot. An earlier version of the program issued it, or the same list when it was sorted by relevance.
-            // The page has the present order.
+            // The cursor names no snapshot: an earlier version of the program issued it, or it comes from a search, whose list is sorted by
+            // relevance. The page has the present order.
             Some((_, None)) => self.page_of(&list.source, list.conditions, page).await,
         }
     }
 
     /// Like [`Db::walk`], with a total if the request wants one. `push_total` adds the SQL of the total, which reads counters that triggers
-    /// maintain. In this SQL, as in the list's conditions, `$1` is the store. The statement of a first page also returns the total: that
-    /// saves a statement, and both are from the same snapshot.
+    /// maintain. In this SQL, as in the list's conditions, `$1` is the id of the store. The statement of a first page also returns the
+    /// total: that saves a statement, and page and total are from the same snapshot.
     pub(in crate::store) async fn walk_with<T, M>(
         &self,
         mut list: MovingList<'_, M>,

@@ -1,5 +1,5 @@
-//! SeaORM as a query builder: converts statements that it builds from entities into [`Sql`], for the connections of `store`, and decodes
-//! rows into an entity's model.
+//! SeaORM as a query builder: converts statements that SeaORM builds from entities (descriptions of tables) into [`Sql`], for the
+//! connections of `store`, and decodes rows into an entity's model (the struct of a row).
 
 use std::{
     any::TypeId,

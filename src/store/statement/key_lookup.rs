@@ -1,8 +1,8 @@
-//! Look-ups of rows by their key, batched on PostgreSQL.
+//! Look-ups of rows by their key. On PostgreSQL the look-ups of requests that arrive at the same time share one statement (a batch).
 //!
 //! On SQLite, which runs in this process, each look-up runs alone and immediately. If a batch fails because of the database as a whole
 //! (`Error::of_the_database`: busy, unavailable, failing or unusable), all its requests fail with that error. If a batch fails for another
-//! reason, each of its requests repeats the look-up alone, and gets a result or an error of its own.
+//! reason, each of its requests repeats the look-up alone.
 
 use std::{
     collections::{BTreeSet, HashMap},

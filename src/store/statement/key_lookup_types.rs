@@ -1,4 +1,4 @@
-//! Types of batched key look-ups: what a batch reads and returns. `postgres::batched_lookup` runs the batches.
+//! Types of batched look-ups of rows by key: the look-ups of a batch share one statement. `postgres::batched_lookup` runs the batches.
 
 use std::{collections::HashMap, sync::Arc};
 

@@ -1,4 +1,5 @@
-//! SQL statements: conversion of statements that SeaORM builds, and statements for keyset pages, as-of pages and look-ups by key.
+//! SQL statements: conversion of statements that SeaORM builds, and statements for the pages of lists and for look-ups by key. The pages of
+//! an as-of list have the order that the list had when the client read the first page.
 
 pub mod as_of;
 pub mod from_entities;

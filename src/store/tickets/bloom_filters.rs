@@ -140,9 +140,9 @@ impl BloomPreFilter {
         Some(Self { column: FIELDS, choices, rare: rare.collect() })
     }
 
-    /// Returns the pre-filters for any of these values: one that tests the bits of each value and, if many values share a first character
-    /// or a magnitude, one that tests the bits of these properties with fewer comparisons. Returns only the second if the values are many
-    /// whole numbers, and at most as many other whole numbers have their magnitudes. In this case a comparison with each value costs more
+    /// Returns the pre-filters for any of these values: the first tests the bits of each value, the second the bits of the properties
+    /// (first character or magnitude) that the values share. The second is left out if few values share a property. The first is left out
+    /// if the values are many whole numbers and few other whole numbers have their magnitudes: then a comparison with each value costs more
     /// than the look-ups that it saves.
     fn values(field: &FieldId, values: &[Comparable]) -> [Option<Self>; 2] {
         // `None` if one of the values is an empty text, which has no first character.
@@ -220,7 +220,7 @@ impl ValueProperty {
         folded.chars().next().map(Self::Beginning)
     }
 
-    /// Returns how many whole numbers have this property. `None`: infinitely many, or the property is not one of numbers.
+    /// Returns how many whole numbers have this property. `None`: infinitely many, or it is a property of texts.
     fn numbers(&self) -> Option<u64> {
         match self {
             Self::Beginning(_) | Self::Magnitude(0 | LARGEST) => None,
@@ -438,9 +438,10 @@ mod tests {
             BloomPreFilter::of(&field, &Test::AnyOf(values)).map(|sieve| sieve.choice_count()).collect::<Vec<_>>()
         };
         let numbers = |least: u32, most: u32| breadths((least..=most).map(number).collect());
-        // Few other whole numbers have the magnitudes of 0 to 99, 0 to 19 or 16 to 24, so only the pre-filter by magnitude is used. In
-        // other cases a further pre-filter tests each value: for up to eight values, and for numbers from a million on, fractions and
-        // texts, since too many other values share their magnitudes or first characters.
+        // Numbers of choices of the expected pre-filters. Few other whole numbers have the magnitudes of 0 to 99, 0 to 19 or 16 to 24, so
+        // only the pre-filter by magnitude is used. For 1 to 3, which have few magnitudes in common, only each value is tested. Both
+        // pre-filters are used for eight values, for numbers from a million on, for fractions and for texts: many other values share their
+        // magnitudes or first characters.
         assert_eq!((numbers(0, 99), numbers(0, 19), numbers(16, 24), numbers(1, 3)), (vec![8], vec![6], vec![1], vec![3]));
         assert_eq!((numbers(16, 23), numbers(2_000_000, 2_000_008)), (vec![8, 1], vec![12, 1]));
         assert_eq!(breadths((0..9).map(|n| Comparable::Number(f64::from(n) / 10.0)).collect()), [12, 1]);

@@ -1,8 +1,8 @@
 //! Counters (materialised totals): triggers maintain the numbers of tickets and contacts, so that a total is read and not counted.
 //!
-//! The migration `m0008_totals` describes the triggers. On PostgreSQL a total may consist of several rows (parts). The server adds up the
-//! parts of each total from time to time, and an import does so after its commit. Guarantee: a total equals the result of a `COUNT` in the
-//! same statement.
+//! On PostgreSQL each change adds a row, so that writers do not wait for each other, and a total is the sum of its rows (parts). From time
+//! to time, and after an import, the server replaces the parts of a total by one row. The migration `m0008_totals` has the triggers.
+//! Guarantee: a total equals the result of a `COUNT` in the same statement.
 
 use sea_orm::DbBackend;
 
@@ -11,16 +11,17 @@ use crate::{
     store::{Db, Result, postgres::advisory_locks::AdvisoryLock, sql::Sql},
 };
 
-/// The number of parts that a total may have before they are added up.
+/// The number of parts that a total may have before one row replaces them.
 const TOTAL_PARTS: i64 = 8;
 
-/// Adds to a statement a subquery for the number of contacts of the store `$1`.
+/// Adds to a statement a subquery for the number of contacts of the store whose id is `$1`.
 pub(in crate::store) fn push_contact_total(sql: &mut Sql) {
     push_total(sql, ["contacts"]);
 }
 
-/// Adds to a statement an expression for the number of tickets of the store `$1` that are in the state `shown` and whose `is_spam` is
-/// `spam`. Snoozed tickets are counted by a query, not by triggers: they are few, and a snooze ends at its time without a write.
+/// Adds to a statement an expression for a number of tickets: those of the store whose id is `$1` that are in the state `shown` and whose
+/// `is_spam` is `spam`. Snoozed tickets are counted by a query, not by triggers: they are few, and a snooze ends at its time without a
+/// write.
 pub(in crate::store) fn push_ticket_total(sql: &mut Sql, shown: ShownTickets, spam: bool, now: Timestamp) {
     let (open, closed) = if spam { ("tickets.open.spam", "tickets.closed.spam") } else { ("tickets.open", "tickets.closed") };
     match shown {
@@ -34,12 +35,12 @@ pub(in crate::store) fn push_ticket_total(sql: &mut Sql, shown: ShownTickets, sp
     }
 }
 
-/// Adds to a statement a subquery for the number of snoozed tickets of the store `$1` whose `is_spam` is `spam`.
+/// Adds to a statement a subquery for the number of snoozed tickets whose `is_spam` is `spam`, of the store whose id is `$1`.
 pub(in crate::store) fn push_snoozed(sql: &mut Sql, spam: bool, now: Timestamp) {
     sql.push("(SELECT COUNT(*) FROM tickets WHERE store_id = $1 AND is_open = TRUE AND is_spam = ").flag(spam);
-    // The instant is a subquery, whose result PostgreSQL does not know when it plans. For a bound value, PostgreSQL's generic plan would
-    // estimate that a third of all snoozes end after it. A plan for the actual value would look cheaper, and PostgreSQL would plan the
-    // statement each time.
+    // The time is in a subquery, so that PostgreSQL does not know it when it plans the statement. With a bound value, PostgreSQL's plan for
+    // any value would assume that a third of all snoozes end after the value. A plan for the actual value would look cheaper, so PostgreSQL
+    // would plan the statement each time.
     sql.push(" AND snoozed_until > (SELECT CAST(").integer(now.millis()).push(" AS BIGINT)))");
 }
 
@@ -51,8 +52,8 @@ impl Db {
         self.count(sql).await
     }
 
-    /// Adds up the parts of totals on PostgreSQL. A reader sees either the parts or their sum. An advisory lock keeps other processes from
-    /// doing so at the same time: the transactions could wait for each other (deadlock).
+    /// Replaces the parts of each total by one row on PostgreSQL. A reader sees either the parts or that row. An advisory lock lets only
+    /// one process do this at a time: two such transactions could wait for each other (deadlock).
     pub async fn compact_totals(&self) -> Result<()> {
         if self.backend() == DbBackend::Postgres {
             let tx = self.begin().await?;

@@ -1,4 +1,5 @@
-//! Choice of the driving index of a filtered ticket list: the index of a condition that few tickets fulfil, or else the list itself.
+//! Choice of the driving index of a filtered ticket list, by which the statement finds its rows: the index of a condition that few tickets
+//! fulfil, or else the index that has the tickets in the order of the list.
 //!
 //! Without this choice, the databases would scan the whole list for a label or a field value that only one ticket has. SQLite, which has no
 //! statistics here, would do so for assignees with one ticket, too. So a statement first counts, up to a limit, the tickets that fulfil
@@ -8,9 +9,9 @@
 //! On SQLite the open tickets of one label already form a list of their own (table `labelled_tickets`). For each other condition, the
 //! number of tickets that fulfil it is compared with the length of this list.
 //!
-//! The statement of a total reads its list to the end. It therefore uses the index of a condition that fewer tickets fulfil than a certain
-//! share of the list. If this share is more than the number that counts as few for a page, a second statement counts the tickets that
-//! fulfil each condition, up to this share.
+//! The statement of a total reads its list to the end, whereas that of a page stops early. So for a total, the index of a condition saves
+//! time even if more tickets fulfil it: up to a certain share of the list. If this share is more than the number that counts as few for a
+//! page, a second statement counts the tickets that fulfil each condition, up to this share.
 
 use std::{borrow::Cow, collections::BTreeSet};
 
@@ -131,9 +132,9 @@ impl Db {
         few
     }
 
-    /// Called for a list for whose first page [`Db::start`] found no condition. Returns a condition whose index can drive the statement of
-    /// the total: one that fewer tickets fulfil than a certain share of the list. Returns `None` for a filter by a conversation or by
-    /// assignees: the tickets of a conversation or an assignee already form a list of their own, usually a short list.
+    /// Returns a condition whose index can drive the statement of the total: one that fewer tickets fulfil than a certain share of the
+    /// list. Called if [`Db::start`] found no condition for the page. Returns `None` for a filter by a conversation or by assignees: the
+    /// tickets of a conversation or an assignee already form a list of their own, usually a short list.
     pub(in crate::store) async fn find_driving_condition_of_total<'a>(
         &self,
         store: &StoreId,

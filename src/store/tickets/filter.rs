@@ -129,10 +129,10 @@ impl Db {
         self.push_value_test(sql, test, false);
     }
 
-    /// Adds the condition of a test on a row of `ticket_field_values v`. `aside` keeps the databases from using the indexes on values. It
-    /// is set where the values of a single ticket are tested: a ticket has few values, but the databases would scan all values of the field
-    /// that pass the test. SQLite would do so because it has no statistics. PostgreSQL would do so in a table of some ten thousand values,
-    /// for a range whose bounds are unknown when it plans.
+    /// Adds the condition of a test on a row of `ticket_field_values v`. `aside` keeps the databases from using the indexes on values.
+    /// `aside` is true where the values of a single ticket are tested: a ticket has few values, but the databases would scan all values of
+    /// the field that pass the test. SQLite would do so because it has no statistics. PostgreSQL would do so in a table of some ten
+    /// thousand values, for a range whose bounds are unknown when it plans.
     fn push_value_test(&self, sql: &mut Sql, test: &Test, aside: bool) {
         let sqlite = self.backend() == DbBackend::Sqlite;
         let bounded = |sql: &mut Sql| {
@@ -251,9 +251,8 @@ fn mostly_passes(FieldTest { test, .. }: &FieldTest) -> bool {
 }
 
 /// Returns the tests with their Bloom pre-filters, in the order in which a ticket's values are looked up. Tests that most tickets pass come
-/// last. Of the other tests, one whose pre-filter has more choices comes first: more tickets pass this pre-filter and then fail the test,
-/// above all if the bound of a range of numbers lies between two powers of two. (The test for a rare value, too, fails for most tickets
-/// that pass its pre-filter. It need not come first: these tickets are so few that looking them up costs less than scanning the list.)
+/// last. Of the other tests, those whose pre-filters have more choices come first: more tickets pass such a pre-filter and then fail the
+/// test.
 pub(in crate::store) fn order_field_tests(tests: &[FieldTest]) -> Vec<FieldTestPlan<'_>> {
     let sieved = |test| FieldTestPlan { test, sieves: BloomPreFilter::of(&test.field_id, &test.test).collect() };
     let mut tests: Vec<FieldTestPlan<'_>> = tests.iter().map(sieved).collect();
@@ -319,8 +318,8 @@ fn column(values: &[Comparable]) -> &'static str {
     }
 }
 
-/// Adds the condition that a value is one of `values`. `aside` keeps SQLite from using the index on values; it is set where the values
-/// of a single ticket are tested.
+/// Adds the condition that a value is one of `values`. With `aside`, SQLite does not use the index on values; `aside` is true where the
+/// values of a single ticket are tested.
 fn push_one_of(sql: &mut Sql, values: &[Comparable], aside: bool) {
     let texts = values.iter().filter_map(|value| match value {
         Comparable::Text(text) => Some(text.as_str()),
@@ -347,9 +346,8 @@ fn push_one_of(sql: &mut Sql, values: &[Comparable], aside: bool) {
     }
 }
 
-/// For these numbers of values, the SQL on SQLite compares a ticket's value with one value after the other. (For one or two values SQLite
-/// itself does so.) For an `IN` list SQLite builds a temporary table for each page, which costs more than the comparisons of a page.
-/// (Counting the total of a list takes slightly longer this way, for twenty values that are far apart and that most tickets lack.)
+/// For these numbers of values, the SQL on SQLite compares a ticket's value with one value after the other. For one or two values SQLite
+/// itself does so. For an `IN` list SQLite builds a temporary table for each page, which costs more than the comparisons of a page.
 const COMPARED_ONE_BY_ONE: RangeInclusive<usize> = 3..=20;
 
 /// The length in characters of the prefixes of texts that the indexes hold. A condition must contain the same expression as the index,

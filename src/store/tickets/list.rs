@@ -102,7 +102,7 @@ impl Db {
             None
         };
         if let Some(total) = &total {
-            // The SQL of the first page contains the SQL of the total, whose bound values are numbered first.
+            // The SQL of the first page contains the SQL of the total. So the bound values of the page begin with those of the total.
             conditions.values.clone_from(&total.values);
         }
         let source = self.ticket_source(filter, shown, tests, start.as_ref(), &mut conditions);
@@ -219,7 +219,7 @@ impl Db {
     }
 
     /// Returns the window of a ticket's messages: its conversation, the time at which the conversation's previous ticket closed, and the
-    /// time at which this ticket closed (our decisions, section 5.8).
+    /// time at which this ticket closed.
     pub async fn ticket_window(&self, store: &StoreId, id: &TicketId) -> Result<Option<TicketWindow>> {
         let mut sql = Sql::of(
             store,

@@ -1,5 +1,5 @@
-//! Write transactions: of requests ([`mod@write`], with events, change log and idempotency keys), and of the server itself
-//! ([`system_transaction`]).
+//! Write transactions of requests ([`mod@write`]), which also write events, the change log and idempotency keys, and write transactions of
+//! the server itself ([`system_transaction`]).
 
 pub mod stored_response_retention;
 pub mod system_transaction;

@@ -1,4 +1,5 @@
-//! Idempotency keys: deletion of stored responses that are too old to be sent again.
+//! Deletion of old stored responses. The response to a request with an idempotency key is stored, and is sent again if the client repeats
+//! the request within a limited time.
 
 use sea_orm::{ColumnTrait, EntityTrait, ExprTrait, QueryFilter, QueryOrder, QuerySelect, QueryTrait, sea_query::Expr};
 

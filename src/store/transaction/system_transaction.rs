@@ -1,8 +1,9 @@
-//! Write transactions that belong to no store. For example, they claim deliveries, number events, create stores, and delete old rows.
+//! Write transactions that belong to no store (tenant). For example, they claim deliveries, number events, create stores, and delete old
+//! rows.
 //!
-//! On SQLite such a transaction is a savepoint in the group commit, as the write of a request is. It does not use a sqlx pool: when the
-//! disk is full or fails, SQLite rolls a transaction back by itself. sqlx does not notice that, and the pooled connection would hold the
-//! write lock for good. On PostgreSQL it is a transaction on a pooled connection.
+//! On SQLite such a transaction is a savepoint on the connection of the single writer, as the write of a request is (see `group_commit`). A
+//! connection from a pool of sqlx would not do: when the disk is full or fails, SQLite rolls a transaction back by itself. sqlx does not
+//! notice that, and the pooled connection would hold the write lock for good. On PostgreSQL the transaction runs on a pooled connection.
 
 use sea_orm::DbBackend;
 
@@ -155,7 +156,7 @@ mod tests {
         let pages = turn.all(&Sql::fixed("PRAGMA page_count"), &|cells| cells.take::<i64>()).unwrap()[0];
         turn.all(&Sql::fixed(&format!("PRAGMA max_page_count = {pages}")), &|cells| cells.take::<i64>()).unwrap();
         assert!(turn.run(&insert("large", 200_000)).is_err());
-        // Without the check in the writer, SQLite would commit this statement by itself, since its transaction has ended.
+        // Without the check in the writer, SQLite would commit this statement by itself, since the transaction of the turn has ended.
         assert!(turn.run(&insert("small", 1)).is_err());
         assert!(turn.commit().await.is_err());
         // If `others` was in the same commit group as `turn`, it is rolled back too. If its group was committed earlier, its row stays.

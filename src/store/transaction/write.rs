@@ -1,11 +1,12 @@
-//! The write transaction of a store ([`Write`]). Every use case that changes records of a store runs in it.
+//! The write transaction of a store ([`Write`]). Every use case that changes records of a store (tenant) runs in it.
 //!
-//! Guarantees: no other transaction changes a row that this transaction has read and locked, until this transaction ends. Events and the
-//! change log commit with the change or not at all. If the transaction is dropped without [`Write::commit`], it is rolled back.
+//! Guarantees: no other transaction changes the rows that this transaction has locked, until this transaction ends. Events and the change
+//! log (the list of changed records, which the search index follows) commit with the change or not at all. If the transaction is dropped
+//! without [`Write::commit`], it is rolled back.
 //!
 //! On PostgreSQL a frequent write sends two pipelined batches: first BEGIN and the SELECTs that lock its rows, then all its changes and
-//! COMMIT. All writes lock rows in one order, which prevents deadlocks: the advisory lock of the seats, then users, then accounts, then
-//! existing conversations, then their tickets, then contacts, then the counter of tickets.
+//! COMMIT. All writes lock rows in one order, which prevents deadlocks: the advisory lock of the seats (memberships of users), then users,
+//! then accounts, then existing conversations, then their tickets, then contacts, then the counter of tickets.
 
 use std::sync::{
     Arc, Mutex,
@@ -52,7 +53,8 @@ pub struct Write {
     now: AtomicI64,
     /// The records that the commit adds to the change log.
     log: Mutex<WriteChangeLog>,
-    /// The value of [`Db::own_epoch`] when this transaction began.
+    /// The value of [`Db::own_epoch`] when this transaction began. If the value has changed when the search index gets the record of an
+    /// inserted message, the search index reads the message from the database instead.
     epoch: u64,
     /// On PostgreSQL: statements that are held back until the next statement and sent in one batch with it.
     later: Mutex<Vec<Sql>>,
@@ -85,9 +87,9 @@ impl<'a> Changed<'a> {
     }
 }
 
-/// The kind of the change log entry of a transaction that changed no record which derived data follows ([`Changed`]). It is used only on
-/// PostgreSQL. There every write must leave a row in the change log, since a standby is read only once it shows the newest transaction of a
-/// store (see `postgres::replica`).
+/// The kind of a change log entry that names no record. On PostgreSQL every write leaves a row in the change log, even if it changed no
+/// record that derived data follows ([`Changed`]): a standby is read only once it shows the newest transaction of a store (see
+/// `postgres::replica`).
 pub(in crate::store) const UNTRACKED_KIND: &str = "other";
 
 /// The response that is stored with an idempotency key and sent again if the client repeats the request.
@@ -140,7 +142,7 @@ impl Write {
         Timestamp::from_millis(self.now.load(Ordering::Relaxed))
     }
 
-    /// Begins a statement whose `$1` is the store.
+    /// Begins a statement whose `$1` is the id of the store.
     pub(in crate::store) fn sql(&self, text: &str) -> Sql {
         Sql::of(&self.store, text)
     }
@@ -277,8 +279,8 @@ impl Write {
         lock(&self.log).insert((kind, id.to_owned()), None);
     }
 
-    /// Adds an inserted message to the change log. At the commit the search index of this process gets the texts of the message, and need
-    /// not read them from the database, unless the texts are too long. `subject`: the subject of the message's conversation.
+    /// Adds an inserted message to the change log. If its texts are short, the commit also gives the message to the search index of this
+    /// process, which then need not read it from the database. `subject`: the subject of the message's conversation.
     pub fn inserted(&self, message: &Message, subject: Option<&str>) {
         let (kind, id) = Changed::Message(&message.id).parts();
         let texts = [message.text.as_deref(), message.payload.as_deref(), subject];
@@ -305,7 +307,7 @@ impl Write {
         log.chunks(ROWS_MAX).map(insert).collect()
     }
 
-    /// Stores events with their rendered bodies. They get their sequence numbers after the commit.
+    /// Stores events with their rendered bodies. The events get their sequence numbers after the commit.
     pub async fn record(&self, events: &[(Event, Vec<u8>)]) -> Result<()> {
         for rows in events.chunks(ROWS_MAX) {
             let mut sql = self.sql("INSERT INTO events (store_id, id, type, account_id, occurred_at, body) VALUES ");

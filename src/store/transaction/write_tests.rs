@@ -1,4 +1,5 @@
-//! Tests of write transactions, with the statements of sending a message: after a commit, a rollback, a conflict or a lost connection.
+//! Tests of write transactions that run the statements of sending a message: what is stored after a commit, a rollback, a conflict or a
+//! lost connection.
 
 use std::{sync::Arc, time::Duration};
 
@@ -149,8 +150,8 @@ fn hold(fixture: &Fixture, table: &str, id: &str) -> String {
     format!("SELECT 1 FROM {table} WHERE store_id = '{}' AND id = '{id}' FOR NO KEY UPDATE", fixture.store)
 }
 
-/// A send that had to wait for another transaction's locks sees the changes of that transaction: it does not mark a ticket as answered that
-/// was closed, and it increments the new value of the counter.
+/// A send that had to wait for another transaction's locks sees the changes of that transaction: it does not mark a closed ticket as
+/// answered, and it increments the new value of the message count.
 #[tokio::test]
 async fn a_send_that_waits_for_another_transaction_sees_what_that_one_did() {
     let fixture = with_ticket(Fixture::alone().await).await;
@@ -235,8 +236,8 @@ async fn a_send_whose_connection_is_lost_is_refused_and_not_repeated() {
     assert_eq!(written(&fixture).await, before);
 }
 
-/// The first pipelined batch of a write changes nothing. It is sent again on another connection if its pooled connection was lost while it
-/// was idle.
+/// The first pipelined batch of a write changes nothing. If the idle connection from the pool turns out to be lost, the batch is sent again
+/// on another connection.
 #[tokio::test]
 async fn a_send_begins_on_another_connection_where_its_own_is_lost() {
     let fixture = with_ticket(Fixture::alone().await).await;

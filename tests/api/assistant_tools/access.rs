@@ -14,7 +14,7 @@ fn server() -> Server {
 }
 
 /// The assistant tools: the name of each, the scopes of which an API key needs at least one (empty: the tool needs no scope), and whether
-/// revision A has the tool.
+/// revision A of the API (the older revision) has the tool.
 const TOOLS: [(&str, &[&str], bool); 24] = [
     ("get_inbox_guide", &[], true),
     ("list_tickets", &["tickets:read"], true),

@@ -15,7 +15,8 @@ fn of(version: &str, properties: Value) -> Value {
     answering(version, json!({ "X": { "properties": properties } }))
 }
 
-/// Returns the changes between two schemas as lines: each change with the keywords that it covers.
+/// Returns the changes between two schemas as lines. A line also has the keywords that its change covers: these keywords differ, but get no
+/// change of their own.
 fn described(version: &str, old: Value, new: Value) -> Vec<String> {
     let report = compared(&of(version, json!({ "a": old })), &of(version, json!({ "a": new })));
     super::super::invariants::hold_mirrored(&report, &compared(&of(version, json!({ "a": new })), &of(version, json!({ "a": old }))));

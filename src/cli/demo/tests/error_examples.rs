@@ -1,5 +1,5 @@
-//! Golden tests of the error examples in the OpenAPI documents: for each operation and each error status that it documents, the demo
-//! store's response to a refused request.
+//! Golden tests of the error examples in the OpenAPI documents. For each operation and each error status in its document, the example must
+//! equal the demo store's response to a refused request.
 
 use poem::listener::{Acceptor, Listener, TcpListener};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -14,7 +14,7 @@ use crate::http::{
 /// The maximum number of times that a request is repeated until it is refused, for example by a limit on the number of a store's records.
 const UNTIL_REFUSED: usize = 200;
 
-/// Recorder of the error responses of one document's operations.
+/// Records the error responses of the operations of one OpenAPI document.
 struct Recorder<'e> {
     examples: &'e Examples,
     routes: Vec<Route>,
@@ -112,7 +112,7 @@ impl Recorder<'_> {
         self.examples.refusals.iter().filter(|refusal| refusal.operation == operation && when(refusal.status)).cloned().collect()
     }
 
-    /// Records the errors that depend on the request alone, and the conflicts (409) with what an earlier request changed.
+    /// Records the errors that depend on the request alone, and the conflicts (409) that an earlier request causes.
     async fn of_requests(&mut self) {
         let bench = ExampleServer::new().await;
         let examples = self.examples.clone();
@@ -172,7 +172,8 @@ impl Recorder<'_> {
         self.described(route)["parameters"].to_string().contains("IdempotencyKey")
     }
 
-    /// Records the error of a message that a bridge signed and that is sent twice.
+    /// Records the error for a message that is delivered twice with the signature of a bridge (an operator's endpoint for a channel
+    /// account).
     async fn of_signatures(&mut self) {
         if !self.settings {
             return;
@@ -192,7 +193,7 @@ impl Recorder<'_> {
         self.keep("receiveMessage", 409, error);
     }
 
-    /// Sends the example request of every operation that documents a status, changed by `change`, and records the errors.
+    /// For every operation whose document lists the error `status`: sends the example request, edited by `change`, and records the error.
     async fn of_every(
         &mut self,
         bench: &ExampleServer,
@@ -200,7 +201,7 @@ impl Recorder<'_> {
         status: u16,
         change: impl Fn(EditableRequest) -> EditableRequest,
     ) {
-        // `sendLink` only adds its request to a queue, so its response does not depend on the database.
+        // `sendLink` only adds its request to a queue, so a broken database does not make it fail.
         let affected = |route: &&Route| self.documents(route, status) && (status < 500 || route.operation_id != "sendLink");
         let routes: Vec<Route> = self.routes.iter().filter(affected).cloned().collect();
         for route in routes {

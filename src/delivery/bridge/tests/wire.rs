@@ -1,4 +1,5 @@
-//! Tests of the wire format of a bridge request, and of the classification of responses.
+//! Tests of the wire format of a request to a bridge (an operator's HTTP endpoint that delivers messages), and of the classification of
+//! responses.
 
 use super::*;
 
@@ -23,7 +24,8 @@ async fn a_message_is_posted_signed_and_gets_its_ids_from_the_response() {
     });
     assert_eq!(body(&seen), expected);
     assert_eq!((bench.undelivered().await, bench.due().await, bench.sent().await), (vec![], None, 1));
-    // An inbound echo with the channel's id is recognised as this message, and the thread is found by the new id that the channel returned.
+    // The channel may report a sent message as an inbound one (echo). The echo is recognised by the channel's id of the message. The thread
+    // is found by the new reference id in the response.
     let echo = bench.receive("x-1", "whatever").await;
     assert_eq!((echo.duplicate, echo.message_id.as_str()), (true, id.as_str()));
     let next = bench.receive("x-2", "thread 7").await;

@@ -1,4 +1,5 @@
-//! Tests of the concurrency of webhook delivery: leases, the limit per endpoint, and workers that run concurrently with writers.
+//! Tests of the concurrency of webhook delivery: leases (time-limited claims of an attempt), the limit per endpoint, and workers that run
+//! concurrently with writers.
 
 use std::{collections::HashMap, sync::atomic::Ordering, time::Duration};
 

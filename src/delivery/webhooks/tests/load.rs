@@ -43,8 +43,8 @@ const ASKED: i64 = 90_000;
 /// occupies a slot of the worker for the whole time-out.
 const SLOW: (usize, usize) = (50, 7);
 
-/// The test moves the clock beyond each due time, by the fraction 1 / `STRIDE` of the time from the start of the test to this due time. So
-/// attempts that are due at almost the same time are made together, and no attempt is later than this fraction.
+/// When an attempt is due, the test moves the clock a little beyond the due time: by 1 / `STRIDE` of the time since the start of the test.
+/// So attempts with almost the same due time are made together, and no attempt is later than that.
 const STRIDE: i64 = 40;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,8 +148,8 @@ impl Subscriber {
         self.got.lock().unwrap().values().map(|got| got.attempts.len()).sum()
     }
 
-    /// Compares the attempt log with what the endpoint saw, attempt by attempt, and both with the schedule and the recorded
-    /// events. Returns the number of attempts by outcome and status.
+    /// Compares the attempt log with what the endpoint saw, attempt by attempt. Also checks that the times follow the retry schedule, and
+    /// that the bodies are those of recorded events. Returns the number of attempts by outcome and status.
     async fn compare(&self, bench: &Bench, recorded: &HashSet<Vec<u8>>) -> BTreeMap<(String, Option<i64>), usize> {
         let mut log: HashMap<String, Vec<LoggedAttempt>> = HashMap::new();
         let mut after = 0;

@@ -4,11 +4,12 @@ import { announce, one } from "./elements.js";
 import { known } from "./settings_api.js";
 import { t } from "./texts.js";
 
-// Returns the server's error message for people: the label of the input replaces the name of the request's property.
+// Makes an error message of the server readable for users. A message may begin with the name of a property, such as `body.url`. If the form
+// has an input with this name, the label of the input replaces the name in the message.
 export function readable(message, form) {
   const [prefix, member] = /^`(?:body\.)?([\w.[\]]+)`:? */.exec(message) ?? ["", ""];
   const input = form?.elements[member.split(/[.[]/)[0]];
-  // Several check boxes with one name have the legend of their group as label.
+  // For several check boxes with the same name, the label is the legend of their group.
   const label = input?.labels?.[0]?.firstChild ?? input?.[0]?.closest("fieldset")?.firstElementChild;
   const rest = message.slice(prefix.length);
   const whole = label ? `${label.textContent.trim()}: ${rest}` : `${member} ${rest}`.trim();
@@ -16,8 +17,8 @@ export function readable(message, form) {
 }
 
 // Opens a dialog, and calls `perform` with the form's data when the user submits the form. Resolves to the result of `perform`, or to
-// undefined if the user closes the dialog. The dialog stays open if `perform` returns undefined, or if it fails; then the reason is shown.
-// When the dialog closes, the browser returns the focus to the element that had it before.
+// undefined if the user closes the dialog. If `perform` returns undefined, the dialog stays open. If `perform` throws an error, the dialog
+// stays open and shows the error message. When the dialog closes, the browser returns the focus to the element that had the focus before.
 export function openDialog(dialog, perform) {
   const form = one("form", dialog);
   const failure = one(".failure", dialog);
@@ -25,7 +26,7 @@ export function openDialog(dialog, perform) {
   let busy = false;
   refuse("");
   return new Promise((done) => {
-    // Closing the dialog does not cancel a request that is in progress: a secret in its response must still be shown.
+    // While a request is in progress, closing the dialog does not resolve the promise: a secret in the response must still be shown.
     dialog.onclose = () => busy || done(undefined);
     form.onsubmit = async (event) => {
       event.preventDefault();
@@ -53,10 +54,14 @@ export function openDialog(dialog, perform) {
   });
 }
 
-// Asks for confirmation before an action, and afterwards shows the new secret, if there is one. Resolves to the result of the action, or to
-// undefined if the user does not confirm. `yes`: the text of the button that confirms. `perform`: the action. `box`: the text of a check
-// box, whose state is the argument of `perform`. `secretOf`: the heading of the secret. `note`: returns the text below the secret, which
-// depends on the check box. `grave`: whether the button is red, since the action destroys something.
+// Asks the user to confirm an action, performs the action, and shows the new secret if the result contains one. Resolves to the result of
+// the action, or to undefined if the user does not confirm.
+//   yes: the text of the button that confirms
+//   perform: performs the action; its argument is whether the user ticked the check box
+//   box: the text of the check box; without it, the dialog has no check box
+//   secretOf: the heading above the secret
+//   note: returns the text below the secret; its argument is whether the user ticked the check box
+//   grave: whether the button that confirms is red, for an action that destroys something
 export async function confirmDialog(title, text, yes, perform, { secretOf, note, box, grave = false } = {}) {
   one("#confirm-title").textContent = title;
   one("#confirm-text").textContent = text;
@@ -80,7 +85,7 @@ export async function showSecret(title, secret, note) {
   one("#secret").textContent = "";
 }
 
-// The secret is shown only once: a stray Escape must not close its dialog.
+// The server returns a secret only once, so the dialog with a secret does not close when the user presses Escape by accident.
 one("#secret-dialog").addEventListener("keydown", (event) => event.key === "Escape" && event.preventDefault());
 one("#secret-dialog").addEventListener("cancel", (event) => event.preventDefault());
 

@@ -1,12 +1,12 @@
-// DOM helpers of the settings page: finding elements, and showing records in them. Data from the settings API is put into text nodes only,
-// so that a name cannot become markup.
+// DOM helpers of the settings page: they find elements, and show records in elements. Data from the settings API is put into text nodes
+// only, so that the browser shows markup in the data, for example in a name, as text.
 
 import { locale } from "./texts.js";
 
 export const one = (selector, root = document) => root.querySelector(selector);
 export const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 
-// Appends markup of the page's own files, which never contains data.
+// Appends markup that is written in the page's own scripts. The markup never contains data from the settings API.
 export function append(parent, markup) {
   const template = document.createElement("template");
   template.innerHTML = markup;
@@ -35,9 +35,10 @@ export function announce(text) {
   clearing = setTimeout(() => (one("#message").textContent = ""), MESSAGE_MILLIS);
 }
 
-// Shows records as the rows of a list. A refresh reuses the row of a record, so that an element in the row keeps the focus. `id` and
-// `label`: see `add` in `sections.js`. `fill` gets the record, the elements of the row by their `data-slot`, a function that sets the texts
-// of such elements, and a function that returns the button with a `data-act`.
+// Shows records as the rows of a list. A refresh reuses the existing row of a record, so that an element in the row keeps the focus.
+//   id, label: see `add` in `sections.js`
+//   fill: shows a record in its row. Its arguments are the record, the elements of the row by their `data-slot`, a function that sets the
+//     texts of these elements, and a function that returns the row's button with a given `data-act`.
 export function show(list, records, { id, label, fill }) {
   const ids = new Set(records.map((record) => String(record[id])));
   for (const row of [...list.children]) if (!ids.has(row.dataset.id)) row.remove();
@@ -56,7 +57,7 @@ export function show(list, records, { id, label, fill }) {
     const slots = Object.fromEntries(all("[data-slot]", row).map((slot) => [slot.dataset.slot, slot]));
     const text = (values) => Object.entries(values).forEach(([name, value]) => (slots[name].textContent = value ?? ""));
     fill(record, slots, text, (act) => one(`[data-act=${act}]`, row));
-    // The buttons have the same text in every row. The label that a screen reader speaks also names the row's record.
+    // The buttons have the same text in every row. So the label, which a screen reader speaks, also names the record of the row.
     for (const button of all("button", row)) button.ariaLabel = `${button.textContent} ${typeof label === "function" ? label(record) : record[label]}`;
   }
 }
@@ -65,7 +66,7 @@ export function options(select, entries, chosen) {
   select.replaceChildren(...entries.map(([value, text]) => new Option(text, value, false, value === chosen)));
 }
 
-// Shows a check box for each value, with its text.
+// Shows a check box for each entry, which is a pair of a value and a text.
 export function boxes(container, name, entries, ticked) {
   container.replaceChildren(...entries.map(([value, text]) => {
     const label = document.createElement("label");

@@ -17,7 +17,7 @@ one("#language").addEventListener("change", ({ target }) => {
 });
 one("#zone").textContent = t("zone", { zone });
 
-// The secret of a link that has not opened a session yet.
+// The secret of a sign-in link, until the page has opened a session with it.
 let link;
 
 // Replaces the server's error message about a refused link. That message names a command, and most users who open a link cannot run
@@ -26,7 +26,8 @@ function linkRefused(refused) {
   throw refused.status === 401 ? new Refused(401, t("gate-link-refused")) : refused;
 }
 
-// Called after a link was refused. If the link is used up or expired and a session is still open, that session continues.
+// Handles the error of a sign-in link that the server refused. If the status is 401 (the link is used up or expired) and a session is still
+// open, the page continues with that session.
 async function without(refused) {
   const open = refused.status === 401 && (await get("/session").catch(() => undefined));
   if (!open) throw refused;
@@ -75,7 +76,7 @@ function leave({ status, message }) {
   one("#gate").hidden = false;
   one("#gate-message").textContent = readable(message);
   one("#gate-message").classList.toggle("failure", status !== 200);
-  // How a user gets a link: by e-mail if the server sends e-mail, else from the operator of the server.
+  // Shows how the user gets a sign-in link: by e-mail if the server sends e-mail, else from the operator of the server.
   const [mail, help] = [document.getElementById("gate-mail"), one("#gate-help")];
   help.hidden = true;
   (mail ?? help).hidden = ![200, 401].includes(status);

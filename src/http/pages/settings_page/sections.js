@@ -12,23 +12,27 @@ const HURRIED_MILLIS = 500;
 const views = {};
 export const acts = { reload: () => load(here()), older: () => load(here(), false, true) };
 
-// How many of the next refreshes come after the shorter pause (`HURRIED_MILLIS`). Set when the user makes a change whose effect, such as a
-// delivery, shows a little later.
+// The number of refreshes that still come after the shorter pause `HURRIED_MILLIS`. A change by the user sets this number, since the effect
+// of the change, such as a delivery, may be visible only a little later.
 let hurried = 0;
 let refreshing;
 
-// Adds a tab. The properties of `view`:
-//   name: the tab's address (URL fragment), and the name of the message that is the tab's heading
+// Adds a tab. The properties of `view` (a message is a text in the reader's language, see `texts.js`):
+//   name: the URL fragment of the tab, and the name of the message that is the tab's heading
 //   hint: the name of the message below the heading, by default `NAME-hint`
-//   head, body: markup next to the heading, and markup below it with a `.list` of records; outside: templates and dialogs
+//   head: markup next to the heading
+//   body: markup below the heading; it contains a `.list` of records, and `<state>` where the state of loading is shown
+//   outside: markup outside the tab: templates and dialogs
 //   empty: returns the name of the message that is shown if there are no records, by default `NAME-empty`
 //   id: the name of the property that identifies a record
 //   label: the name of the property that names a record to a screen reader, or a function that returns this text
-//   fetch: fetches the records; more: fetches the records before a position; fill: shows a record in a row (see `show` in `elements.js`)
+//   fetch: fetches the records
+//   more: fetches the records before a position
+//   fill: shows a record in a row (see `show` in `elements.js`)
 //   acts: the functions of the tab's buttons, by the name in `data-act`
-//   turn: called when the tab is shown, with the part of the address after `NAME/`, or undefined if the address has no such part
+//   turn: called when the tab is shown, with the part of the URL fragment after `NAME/`, or undefined if there is no such part
 //   refresh: the pause between refreshes in milliseconds; absent if the tab does not refresh itself
-// A tab whose records belong to another record, such as a webhook, keeps the id of that record in `shownOf`.
+// A tab may show the records of only one webhook at a time. Such a tab keeps the id of the webhook in `shownOf`.
 export function add(view) {
   const { name, hint = `${name}-hint`, head = "", body, outside = "" } = view;
   append(one("#page main"), `<section id="${name}" aria-labelledby="${name}-title" hidden>
@@ -72,8 +76,8 @@ function keepRefreshing(view) {
 
 export const hurry = () => (hurried = 6);
 
-// Fetches the records of a section again, or with `older` those that are older than its last row. `quietly`: does not say that the records
-// are being loaded.
+// Fetches the records of a tab and shows them. `older`: fetches the records that are older than the shown ones. `quietly`: shows no text
+// while the records are loading.
 export async function load(name, quietly = false, older = false) {
   const view = views[name];
   const section = document.getElementById(name);
@@ -112,8 +116,8 @@ export async function load(name, quietly = false, older = false) {
   }
 }
 
-// Reloads the section after a change, and moves the focus to its heading if the row that had the focus was removed. `text` says what was
-// done.
+// Announces with `text` what the user has changed, and reloads the tab. If the row that had the focus was removed, the heading gets the
+// focus.
 export async function changed(text) {
   announce(text);
   hurry();
@@ -121,12 +125,13 @@ export async function changed(text) {
   if (known.session && document.activeElement === document.body) one(`#${here()} h2`).focus();
 }
 
-// Asks for confirmation before an action, and afterwards shows that it was done.
+// Asks the user to confirm an action, performs the action, and then announces the text `done`. `more`: the last argument of
+// `confirmDialog`.
 export async function confirmAndPerform(question, text, yes, perform, done, more) {
   if (await confirmDialog(question, text, yes, perform, more)) await changed(done);
 }
 
-// Shows the section that the address names.
+// Shows the tab that the URL fragment names.
 export async function turn() {
   clearTimeout(refreshing);
   const name = here();

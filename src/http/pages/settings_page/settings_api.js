@@ -4,16 +4,17 @@ import { t } from "./texts.js";
 
 const PLANE = "/settings/v1";
 
-// The data of the session. `session`: as the settings API describes it; undefined without a session. `names`: names of users by `userId`.
-// `owner`: the name of the store's oldest owner. `accounts`: the channel accounts. `scopes` and `kinds`: every scope and every kind of
-// event, as the OpenAPI document of the settings API lists them.
+// The data of the session. `session`: the session as the operation GET /session returns it, or undefined if the user is not signed in.
+// `names`: names of users by `userId`. `owner`: the name of the store's oldest owner. `accounts`: the channel accounts. `scopes` and
+// `kinds`: every scope and every kind of event, as the OpenAPI document of the settings API lists them.
 export const known = { session: undefined, names: new Map(), owner: "", accounts: [], scopes: [], kinds: [] };
 
-// Returns the name of each user by `userId`, or the e-mail address of a user without a name. `seats` are the people who may sign in; an
-// invited person has no `userId` yet.
+// Returns a map from the `userId` of each user to the user's name, or else to the e-mail address. `seats`: the users of the store, and the
+// invited people, who have no `userId` yet.
 const namesOf = (seats) => new Map(seats.filter((seat) => seat.userId).map((seat) => [seat.userId, seat.name ?? seat.email ?? seat.userId]));
 
-// Keeps what the page shows of the seats: the names of the users, and the store's oldest owner. The settings API lists the oldest seat first.
+// Stores the names of the users, and the name of the store's oldest owner: the first owner in `seats`, since the settings API lists the
+// oldest seat first.
 export function rememberSeats(seats) {
   known.names = namesOf(seats);
   known.owner = nameOf(seats.find((seat) => seat.userId && seat.roleKind === "owner")?.userId) ?? "";
@@ -26,7 +27,8 @@ export function accountText(id) {
   return account ? `${account.name} (${account.channel})` : id;
 }
 
-// Called with the error of a request that was refused because the session has ended or the user is no longer an owner or admin.
+// The function that is called if the server refuses a request because the session has ended, or because the user is no longer an owner or
+// admin. Its argument is the error.
 let unwelcome = () => {};
 export const whenUnwelcome = (call) => (unwelcome = call);
 
@@ -56,7 +58,7 @@ async function ask(method, path, { query = {}, body } = {}) {
   try {
     return (await fetched(`${PLANE}${path}${given.length ? "?" : ""}${new URLSearchParams(given)}`, { method, ...json })).data;
   } catch (refused) {
-    // An error that names a field is about the request, not about the user's session.
+    // An error message that begins with a property name in backquotes is about the request. The session has not ended then.
     const ended = [401, 403].includes(refused.status) && !refused.message.startsWith("`");
     if (asking && asking === known.session && ended) unwelcome(refused);
     throw refused;

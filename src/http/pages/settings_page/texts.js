@@ -1,12 +1,12 @@
-// The texts of the settings page in the language of the reader: the catalogue `texts/LANGUAGE.ftl`, read by Project Fluent
-// (`vendor/fluent-bundle.js`). Messages of the server itself are in English.
+// The texts of the settings page in the language of the reader. They come from the catalogue `texts/LANGUAGE.ftl`, which the library
+// Project Fluent (`vendor/fluent-bundle.js`) reads. Error messages of the server are always in English.
 
 const { FluentBundle, FluentResource } = globalThis.FluentBundle;
 
 export const LANGUAGES = { en: "English", th: "ไทย" };
 const CHOICE = "counterpart-language";
 
-// Returns the language that the user chose, from the browser's storage. The browser may forbid access to the storage.
+// Returns the language that the user chose, from the browser's storage. Returns undefined if the browser forbids access to the storage.
 function chosen() {
   try {
     return localStorage.getItem(CHOICE);
@@ -18,7 +18,7 @@ function chosen() {
 // The language that the user chose on this page, or else the first of the browser's languages that has a catalogue, or else English.
 const wanted = [chosen(), ...navigator.languages.map((tag) => tag.split("-")[0]), "en"];
 export const language = wanted.find((name) => Object.hasOwn(LANGUAGES, name));
-// The locale for dates: the language with the user's region, and the Gregorian calendar, which date inputs and the API use.
+// The locale for dates: the language, the region if the browser names one, and the Gregorian calendar, which date inputs and the API use.
 export const locale = `${navigator.languages.find((tag) => tag.split("-")[0] === language) ?? language}-u-ca-gregory`;
 export const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 

@@ -203,9 +203,8 @@ async fn a_walk_may_ask_for_its_total_late() {
 }
 
 /// Asserts that PostgreSQL plans the statement of a page with its total five times and then keeps a generic plan: planning takes longer
-/// than reading the page. PostgreSQL would plan each execution if the generic plan looked more expensive than the first five plans. The
-/// first five plans would look cheaper if PostgreSQL knew the time `now` of the request, and therefore that few snoozes end after that
-/// time.
+/// than reading the page. PostgreSQL keeps the generic plan only if it does not look more expensive than the first five plans. So these
+/// plans must not know the time `now` of the request: few snoozes end after that time, which would make the plans look cheaper.
 #[tokio::test]
 async fn a_list_with_its_total_is_planned_once() {
     let fixture = Fixture::alone().await;

@@ -1,4 +1,5 @@
-// The tab of channel accounts: the users who may work on each account, and the bridge that connects it to its channel.
+// The tab of channel accounts. It shows the users who may work on each account, and the account's bridge: the HTTP endpoint that passes the
+// account's outgoing messages on to the channel.
 
 import { add, changed, confirmAndPerform } from "../sections.js";
 import { openDialog, showSecret } from "../dialogs.js";
@@ -57,7 +58,8 @@ function fillAccount(account, slots, text, button) {
 const acts = {
   async "edit-access"(id) {
     const { name, userIds } = account(id);
-    // A user whose seat was removed stays in the list until the check box is cleared.
+    // The account may list a user who was removed from the store. Such a user gets a check box too, so that saving does not change the list
+    // unnoticed.
     const users = new Map([...known.names, ...userIds.filter((user) => !known.names.has(user)).map((user) => [user, user])]);
     one("#access-title").textContent = t("account-access-title", { name });
     boxes(one("#access-users"), "userIds", [...users], userIds);

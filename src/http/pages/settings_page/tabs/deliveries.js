@@ -1,4 +1,4 @@
-// The tab of the delivery log. It shows the attempts of one webhook at a time.
+// The tab of the delivery log: the attempts to deliver events to a webhook. The tab shows one webhook at a time.
 
 import { PAGE_ROWS, add, changed, table } from "../sections.js";
 import { openDialog } from "../dialogs.js";
@@ -40,7 +40,7 @@ const DETAILS = `<dialog id="attempt-dialog" aria-labelledby="attempt-title"><fo
 
 const TONES = { delivered: "good", retrying: "warn", late: "warn", given_up: "bad", disabled: "bad" };
 
-// Returns whether a later attempt of the same event is shown: then this one is not repeated any more.
+// Returns whether the tab shows a later attempt to deliver the same event. If so, `attempt` is no longer waiting for a repetition.
 const isOvertaken = (attempt) => view.records.some((other) => other.eventId === attempt.eventId && other.position > attempt.position);
 
 function fillAttempt(attempt, slots, text) {

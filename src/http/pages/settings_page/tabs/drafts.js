@@ -1,4 +1,5 @@
-// The tab of drafts: messages that an assistant proposes, each with the last messages of its conversation.
+// The tab of drafts: messages to contacts that an assistant proposed, and that the user sends, edits or discards. The dialog of a draft
+// also shows the last messages of its conversation.
 
 import { add, changed, confirmAndPerform, table } from "../sections.js";
 import { openDialog } from "../dialogs.js";
@@ -39,7 +40,8 @@ const DIALOG = `<dialog id="draft-dialog" aria-labelledby="draft-title"><form me
 const isText = (draft) => draft.operation === "sendTextMessage";
 const contentOf = (draft) => (isText(draft) ? draft.body.text : JSON.stringify(draft.body, undefined, 2));
 
-// Returns the name of the contact. For a message without a conversation, returns the phone number or e-mail addresses in its request body.
+// Returns to whom the message goes: the name of the contact or, if there is no conversation yet, the phone number or e-mail addresses in
+// the body of the draft.
 const recipientOf = ({ contactName, body }) => contactName ?? body.phoneNumber ?? (body.to ?? []).map((to) => to.email ?? to).join(", ");
 
 function fillDraft(draft, slots, text) {
@@ -91,7 +93,8 @@ const acts = {
     showContent(draft);
     one("#draft-recipient").textContent = t("draft-recipient", { contact: recipientOf(draft), account: accountText(draft.accountId) });
     showNotice("");
-    // The id of the contact's newest message. Set once the page has shown the user that the contact wrote after the draft was made.
+    // The id of the newest message that the contact sent after the draft was made. It is set after the page has shown this message to the
+    // user, and tells the server that the user has seen the message.
     let confirmed;
     const ended = openDialog(dialog, async (data) => {
       if (data.get("act") === "discard") return { discard: true };
@@ -108,8 +111,8 @@ const acts = {
       try {
         return await post("/drafts/release", { draftId: id, ...(confirmed && { confirmedMessageId: confirmed }) });
       } catch (refused) {
-        // The error names the message that arrived last. The message with the latest time may be another, since the channel sets the
-        // times.
+        // The id of the newest message comes from the error message, not from the list of messages: the list is in the order of the times
+        // that the channel sets, and the server expects the message that arrived last.
         const [, newest] = /wrote message `([^`]+)`.*`confirmedMessageId`/.exec(refused.message) ?? [];
         if (!newest) throw refused;
         showMessages(await get("/drafts/messages", { draftId: id }));

@@ -1,4 +1,4 @@
-// The tab of sessions, tokens, and links that were not used yet.
+// The tab of sessions, tokens, and sign-in links that were not used yet.
 
 import { add, confirmAndPerform, table } from "../sections.js";
 import { badge, stamp } from "../elements.js";

@@ -1,4 +1,5 @@
-// The tab of the seats of the store: a list of teammates and invitations, with buttons to add, to give another role, and to remove.
+// The tab of the seats of the store: a list of users and invited people, with buttons to add a user, to give a user another role, and to
+// remove a seat.
 
 import { add, changed, table } from "../sections.js";
 import { confirmDialog, openDialog, readable } from "../dialogs.js";
@@ -32,7 +33,7 @@ const DIALOG = `<dialog id="seat-dialog" aria-labelledby="seat-dialog-title"><fo
   <p class="buttons"><button type="button" data-act="close">${t("cancel")}</button> <button class="main">${t("save")}</button></p>
 </form></dialog>`;
 
-// Whether the server sends links by e-mail. If it does, the sign-in page has a form that requests a link.
+// Whether the server sends sign-in links by e-mail. If it does, the page contains a form in which a user requests such a link.
 const SENDS_MAIL = Boolean(document.getElementById("gate-mail"));
 
 const mayUseThePage = (seat) => Boolean(seat.userId) && ["owner", "admin"].includes(seat.roleKind);
@@ -40,7 +41,8 @@ const sendLink = (email) => post("/session/link", { email });
 const nameOfSeat = (seat) => seat.name ?? seat.email ?? seat.userId ?? seat.id;
 const seat = (id) => view.records.find((seat) => seat.id === id);
 
-// Returns the kind of a seat's role in parentheses, such as `(admin)`, or an empty text if the role's name is the same.
+// Returns the kind of a seat's role in parentheses, such as `(admin)`. Returns an empty text if the kind is not known, or if the role has
+// the same name as its kind.
 function kindOf({ role, roleKind }) {
   if (!roleKind || role.toLowerCase() === t(`role-${roleKind}`)) return "";
   return `(${t(`role-${roleKind}`)})`;
@@ -50,7 +52,7 @@ function fillSeat(seat, slots, text, button) {
   const named = nameOfSeat(seat);
   text({ name: named, email: seat.email === named ? "" : seat.email, role: seat.role, kind: kindOf(seat), userId: seat.userId });
   badge(slots.status, t(seat.userId ? "team-member" : "team-invited"), seat.userId ? "good" : "warn");
-  // A seat has no buttons if it is the user's own, or if it is an owner's and the user is an admin.
+  // Users cannot change or remove their own seats, and an admin cannot change or remove the seat of an owner.
   const fixed = seat.userId === known.session.userId || (seat.roleKind === "owner" && known.session.role !== "owner");
   for (const act of ["set-role", "remove-seat"]) button(act).hidden = fixed;
   button("send-link").hidden = !SENDS_MAIL || !mayUseThePage(seat) || !seat.email || seat.userId === known.session.userId;
@@ -64,7 +66,8 @@ async function load() {
   return seats;
 }
 
-// Opens the form for a new user, or for the role of a user. Only an owner can make an owner.
+// Opens the form that adds a user or, if `former` is given, the form that changes the role of the seat `former`. Only an owner can give a
+// user the role of an owner.
 function seatForm(title, former, perform) {
   const dialog = one("#seat-dialog");
   const form = one("form", dialog);

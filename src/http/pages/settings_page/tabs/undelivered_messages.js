@@ -6,7 +6,7 @@ import { accountText, get, known, post } from "../settings_api.js";
 import { t } from "../texts.js";
 
 const LIMIT = 200;
-// How long after "Send again" the page looks whether the channel has accepted the message.
+// The pause between a click on "Send again" and the check whether the channel has accepted the message.
 const ATTEMPT_MILLIS = 1500;
 
 const ROW = `<template id="undelivered-row"><tr role="row">
@@ -40,7 +40,8 @@ function fillMessage(message, slots, text, button) {
 }
 
 async function fetchMessages() {
-  // The pending messages come first: a message that fails between the two requests is then in one of the responses, or in both.
+  // The pending messages are requested first. So a message that fails between the two requests is in both responses. In the opposite order
+  // it could be in neither.
   const pending = await get("/messages/undelivered", { state: "pending", limit: LIMIT });
   const found = [await get("/messages/undelivered", { state: "failed", limit: LIMIT }), pending];
   one("#undelivered-more").hidden = found.every((messages) => messages.length < LIMIT);

@@ -1,4 +1,4 @@
-// The tab of webhooks: a list of the webhooks, with buttons to create, edit, test, disable, rotate and delete them.
+// The tab of webhooks: a list of the webhooks, with buttons to create, edit, test, disable and delete them, and to rotate their secrets.
 
 import { add, changed, confirmAndPerform, hurry } from "../sections.js";
 import { openDialog, showSecret } from "../dialogs.js";
@@ -72,7 +72,8 @@ function webhookForm(title, former, perform) {
   return openDialog(dialog, (data) => {
     const events = data.getAll("events");
     if (!events.length) throw new Refused(0, t("webhook-no-kind"));
-    // If all kinds are selected, kinds that are added later are included, too: a new webhook leaves `events` out, a change sends null.
+    // If the user selects all kinds, the webhook also receives events of kinds that are added later. For this, the request that creates a
+    // webhook leaves `events` out, and the request that changes a webhook sends null.
     const every = former ? null : undefined;
     return perform({ url: data.get("url"), events: events.length === known.kinds.length ? every : events, accountId: data.get("accountId") || null });
   });

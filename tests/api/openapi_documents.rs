@@ -29,7 +29,7 @@ pub fn kept(name: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Returns the operations of this revision, from the committed list of routes.
+/// Returns the operations of the API revision under test, from the committed list of routes.
 pub fn routes() -> Vec<Route> {
     let text = committed("routes");
     let lines = text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#'));

@@ -539,9 +539,9 @@ def no_connections(bench):
 def type_changed(bench):
     server = bench.server()
     def change(kind):
-        # A column that a trigger names, or that a generated column needs, cannot change its type; `failure` can, and is in every page of
-        # messages. Each change is a separate transaction, since one transaction over several tables may lock them in another order than the
-        # server does, and so deadlock.
+        # Only some columns can change their type: those that no trigger names and no generated column needs. The three columns below are of
+        # this kind. Each change is a separate transaction. A transaction over several tables could lock them in another order than the
+        # server does, which would cause a deadlock.
         for column in ("messages ALTER COLUMN failure", "conversations ALTER COLUMN display_name", "contacts ALTER COLUMN first_name"):
             sql("SET lock_timeout = '10s'; ALTER TABLE " + column + f" TYPE {kind}", bench.name)
     result = through(server, lambda: change("varchar(1000)"), lambda: change("text"), during=0.5, rounds=2, unready=None)

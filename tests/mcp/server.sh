@@ -34,7 +34,8 @@ start_demo() {
     key=$(printed "$2/demo" '^API key +(cp_.*)') || fail "start the demo server"
 }
 
-# start_sender BINARY FOLDER: a server on the demo's database, with sends permitted and therefore with sessions. Sets `base`.
+# start_sender BINARY FOLDER: a server on the demo's database that lets assistants send messages. Such a server uses MCP sessions. Sets
+# `base`.
 start_sender() {
     DATABASE_URL=sqlite://$2/demo.db "$1" serve --mcp --mcp-allow-send --simulate-channels --listen 127.0.0.1:0 </dev/null \
         >"$2/sender" 2>"$2/sender.log" &

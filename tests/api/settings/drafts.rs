@@ -1,5 +1,5 @@
-//! Tests of drafts in the settings API: listing, editing, releasing (sending) and discarding them. `src/service/draft_tests.rs` tests
-//! concurrent releases, and drafts that are refused when they are made.
+//! Tests of drafts in the settings API. A draft is a message that is sent only after a person has released it. The tests list, edit,
+//! release and discard drafts. `src/service/draft_tests.rs` tests concurrent releases, and drafts that are refused when they are made.
 
 use serde_json::{Value, json};
 

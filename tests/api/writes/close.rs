@@ -213,9 +213,9 @@ fn a_closed_ticket_is_sorted_by_the_last_message_of_its_window() {
     assert_eq!(first(json!(["closed"])), "t-shut");
 }
 
-/// The ticket `t-later` is closed while the older ticket of its conversation is open. Only an import can create this state. When the test
-/// closes the older ticket, the message `m-2` belongs to that ticket and no longer to `t-later`, since a ticket has only messages that were
-/// sent after the close of the ticket before it.
+/// A conversation has two tickets. The newer one, `t-later`, is closed, while the older one is still open. Only an import can create this
+/// state. A ticket has only messages that were sent after the ticket before it was closed. At first, `m-2` belongs to `t-later`. Then the
+/// test closes the older ticket. Since `m-2` was sent before this moment, it now belongs to the older ticket.
 #[test]
 fn a_message_that_moves_to_the_older_of_two_tickets_no_longer_sorts_the_other() {
     let mut lines = crate::fixture::write_store();

@@ -1,5 +1,4 @@
-//! Tests of idempotency keys, the header `Idempotency-Key` (our decisions, section 6): a write that is sent again with the same key is
-//! executed once.
+//! Tests of idempotency keys, the header `Idempotency-Key`: a write that is sent again with the same key is executed once.
 
 use serde_json::{Value, json};
 

@@ -302,7 +302,8 @@ debian_package() {
     [ -s "$root/var/lib/counterpart/counterpart.db" ] || fail "a purge removed the data"
     files "$root" | grep -vE '^\./var/lib/counterpart(/| )' | quietly "a purge leaves no other files" diff "$scratch/before" -
 
-    # Installs and purges the package again, now without adduser and without data, so that the purge leaves nothing.
+    # Installs and purges the package again, this time without the program adduser. The data is deleted before the purge. A purge keeps only
+    # data, so this one must leave no file.
     rm -rf -- "$root/var/lib/counterpart" "$root"/usr/sbin/{adduser,addgroup,deluser,delgroup}
     chroot "$root" userdel counterpart
     files "$root" >"$scratch/before"

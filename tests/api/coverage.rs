@@ -78,7 +78,7 @@ fn promised_events(contract: &Contract) -> Promised {
     all
 }
 
-/// Returns the lines of all files with the extension `kind` in the folder of a run.
+/// Returns the lines of all files with the extension `kind` in the folder that `COUNTERPART_SEEN` names.
 fn lines(kind: &str) -> Vec<String> {
     let folder = std::env::var_os("COUNTERPART_SEEN").expect("COUNTERPART_SEEN names the folder of a run");
     let files = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", PathBuf::from(&folder).display()));

@@ -11,7 +11,8 @@ use crate::{
     settings::SettingsFixture,
 };
 
-/// Returns each operation of the contract and of the settings API, with a request that has a credential but neither parameters nor a body.
+/// Returns each operation of the API (`/v1`) and of the settings API, with a request that has a credential but neither parameters nor a
+/// body.
 fn everything(fixture: &SettingsFixture) -> Vec<(contract::Operation, Call)> {
     let contract = contract::contract(&fixture.shop.api).operations().into_iter();
     let contract = contract.map(|operation| (fixture.shop.api.call(&operation.method, &operation.path), operation));

@@ -333,8 +333,8 @@ pub struct Key {
 pub struct Server {
     // Rust drops the fields in the order of their declaration, so the process ends before its database is removed.
     process: Process,
-    /// A second process on the same database, if `COUNTERPART_TEST_STANDBY` names a standby of the PostgreSQL server. Callers then
-    /// alternate between the two processes, which both read from the standby.
+    /// A second process on the same database, if `COUNTERPART_TEST_STANDBY` names a standby of the PostgreSQL server. The connections of
+    /// the tests then go to the two processes alternately, and both processes read from the standby.
     second: Option<Process>,
     pub database: Database,
     pub address: String,

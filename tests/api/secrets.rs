@@ -332,7 +332,7 @@ fn a_lost_key_of_a_sqlite_file_leaves_everything_else_working() {
     let (database, api) = (&server.database, server.api("shop", &ALL_SCOPES));
     api.post("/messages", json!({"conversationId": "conv-line", "text": "hello"})).send().ok();
     logs(&server, &["a key that this server does not have"]);
-    // The key is lost that encrypts the webhook's secret. After `webhook rotate`, the server signs deliveries with a new secret. Once the
+    // The key that encrypts the webhook's secret is lost. After `webhook rotate`, the server signs deliveries with a new secret. Once the
     // lost key is back in the key file, the server signs deliveries with the old and with the new secret.
     let fresh = database.run(&["webhook", "rotate", "--store", "shop", "--id", id]);
     database.run(&["webhook", "test", "--store", "shop", "--id", id]);

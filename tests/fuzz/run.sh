@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fuzzes one published document against a live server (schemathesis).
+# Fuzzes a live server with schemathesis: sends random requests to the API that one of the published OpenAPI documents describes.
 #
 #   run.sh TOOLS DOCUMENT [MORE…]      DOCUMENT is rev-a, rev-b or settings; MORE are further arguments for schemathesis
 #

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # MCP conformance: runs the server scenarios of the conformance suite of the Model Context Protocol against a demo server, in each revision
-# of the protocol. The revisions before 2026-07-28 have sessions. The server uses sessions only if it lets assistants send messages. So the
-# scenarios of these revisions also run against a server that does. Each scenario must fail or pass as tests/mcp/conformance-expected.txt
-# says.
+# of the protocol. The revisions before 2026-07-28 have sessions, but the server uses sessions only if it lets assistants send messages. So
+# the scenarios of these revisions also run against a server that lets assistants send messages. Each scenario must fail or pass as
+# tests/mcp/conformance-expected.txt says.
 #
 #   tests/mcp/conformance.sh BINARY [REPORT]      REPORT: a file for the verdict of every check
 #   COUNTERPART_TOOLS=…                           the folder of the tools (default: counterpart-tools in the user's cache)

@@ -117,7 +117,7 @@ impl SettingsFixture {
     }
 }
 
-/// Creates a link or a token for a user of the store, with the command `settings link` or `settings token`. Returns the output.
+/// Creates a sign-in link or a token for a user of the store, with the command `settings link` or `settings token`. Returns the output.
 #[track_caller]
 pub fn grant(shop: &WriteFixture, kind: &str, user: &str) -> String {
     shop.server.database.run(&["settings", kind, "--store", "desk", "--user", user])

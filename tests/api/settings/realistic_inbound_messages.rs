@@ -14,7 +14,6 @@ use crate::{
 
 /// The number of messages in an album, which a channel delivers at the same time.
 const ALBUM: usize = 24;
-/// The number of albums.
 const ALBUMS: usize = 20;
 
 #[test]

@@ -176,8 +176,8 @@ fn of_two_owners_who_remove_each_other_one_stays() {
             let other = scope.spawn(|| fixture.call_as(&cat, "DELETE", "/users").query("id", "seat-ann").exchange().status);
             [one.join().unwrap_or_default(), other.join().unwrap_or_default()]
         });
-        // One of the two requests succeeds. The other request is refused: with 401 or 403 if its caller was already removed, or with 409 because
-        // it would remove the last owner.
+        // One of the two requests succeeds. The other request is refused: with 401 or 403 if its caller was already removed, or with 409
+        // because it would remove the last owner.
         assert!(statuses.contains(&200) && statuses.iter().any(|status| [401, 403, 409].contains(status)), "{statuses:?}");
         let owners = fixture.shop.server.database.ask("SELECT id FROM users WHERE store_id = 'desk' AND role_id = 'role-owner'");
         assert_eq!(owners.len(), 1);

@@ -208,7 +208,7 @@ fn a_closed_ticket_is_sorted_by_the_last_message_of_its_window() {
     let first = |statuses: Value| shop.post("/tickets/list", json!({"statuses": statuses})).send().ids().remove(0);
     assert_eq!(first(json!(["open", "closed"])), "t-ahead");
     shop.close(json!({"ticketId": "t-ahead"})).ok();
-    // The message was sent after the ticket was closed, so it no longer belongs to the ticket.
+    // The time of the message is in the future. So the message was sent after the ticket was closed, and no longer belongs to the ticket.
     shop.api.get("/messages").query("ticketId", "t-ahead").query("pageSize", 1).send().lists(&[]);
     assert_eq!(first(json!(["closed"])), "t-shut");
 }

@@ -52,7 +52,7 @@ fn calls(shop: &WriteFixture) -> Vec<Call> {
             ),
         ]);
     }
-    // The list must have as many requests as this revision has write operations.
+    // The list must have as many requests as the API revision under test has write operations.
     assert_eq!(calls.len(), WRITES.iter().filter(|(path, _)| is_served(path)).count());
     calls
 }

@@ -43,8 +43,8 @@ start_sender() {
     base=$(printed "$2/sender" '^listening on (.*)') || fail "start the server with sessions"
 }
 
-# start_proxy FOLDER: starts a proxy to `base`, which adds the API key `key` to each request. Sets `through`, the proxy's URL without a
-# path.
+# start_proxy FOLDER: starts a proxy that adds the API key `key` to each request and passes the request to `base`. Sets `through`, the URL
+# of the proxy without a path.
 start_proxy() {
     COUNTERPART_API_KEY=$key python3 tests/mcp/key_proxy.py "$base" </dev/null >"$1/proxy" 2>"$1/proxy.log" &
     processes+=($!)

@@ -228,7 +228,7 @@ fn a_demo_is_stored_with_keep() {
     // The file name may contain characters that have a meaning in URLs.
     let (_, status) = demo(&folder, &["--keep", "50% of? #1.db"]);
     assert!(status == "200" && folder.path().join("50% of? #1.db").exists());
-    // The file has a demo store without records, as it is left by a demo that was killed before it had stored its records. The next demo
+    // A demo that is killed early can leave a database that has the demo's store but no records. Creates such a database. The next demo
     // adds the records.
     folder.ok(&["--database-url", "sqlite://half.db", "store", "create", "--id", "demo", "--name", "Demo shop"]);
     let (_, status) = demo(&folder, &["--keep", "half.db"]);

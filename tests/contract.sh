@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Contract tests: runs the published documents through the tools that integrators use. Lints the documents, calls a live server with
-# generated clients, the examples of the guides and a fuzzer, and checks the pages in a browser. Stops at the first failure.
+# Contract tests: uses the published OpenAPI documents with the tools of integrators. Lints the documents. Calls a live server with
+# generated clients, with the examples of the guides, and with a fuzzer. Checks the server's web pages in a browser. Stops at the first
+# failure.
 #
 #   tests/contract.sh                  the checks that tests/all.sh runs
 #   tests/contract.sh --long [SEED]    fuzzes ten times as much, with this seed (default: a random seed)
-#   COUNTERPART_REV_A=…, COUNTERPART_REV_B=…   the binaries of both revisions (default: built here)
+#   COUNTERPART_REV_A=…, COUNTERPART_REV_B=…   the binaries of both revisions of the API (default: built here)
 #   COUNTERPART_TOOLS=…                the folder of the tools (default: counterpart-tools in the user's cache)
 #
 # Needs python3 with venv, jq and chromium, and access to PyPI, npm and crates.io for what is not in the cache.

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Dependency audit by deny.toml: licences, duplicates, sources (`cargo deny`) and known vulnerabilities (`cargo deny`, `cargo audit`).
-# If RustSec's repository of advisories cannot be reached, the vulnerabilities are skipped, and the output says so. If the copy that
-# COUNTERPART_ADVISORIES names cannot be reached, the script fails.
+# Dependency audit by deny.toml: licences, duplicates, sources (`cargo deny`) and known vulnerabilities (`cargo deny`, `cargo audit`). The
+# vulnerabilities come from RustSec's advisory database. If this database cannot be reached, the script does not check for vulnerabilities,
+# and says so in its output. If COUNTERPART_ADVISORIES names a copy and the copy cannot be reached, the script fails.
 #
 #   COUNTERPART_ADVISORIES=…   a copy of the advisory database: a git URL or a folder (default: RustSec's own repository)
 #   COUNTERPART_TOOLS=…        the folder of the tools (default: counterpart-tools in the user's cache)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Early responses: when a request is answered before its body arrives, no later request on the same connection is lost, neither on a
-# direct connection nor behind a proxy with a connection pool.
+# Tests early responses: the server answers a request before the body of the request arrives. Afterwards the connection is used again, and
+# each later request must get its response, too. This is tested on direct connections and behind proxies with a connection pool.
 #
 #   tests/early_responses.sh           640 early responses each on direct connections and behind each proxy
 #   tests/early_responses.sh --long    10,000

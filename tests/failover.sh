@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Failover drill: counterpart on a PostgreSQL server with two hosts, whose primary is killed under load. pg_auto_failover (Debian's
-# packages) replicates synchronously and promotes the standby. Every acknowledged message must survive, and a write must be acknowledged
-# within 10 seconds of each kill.
+# Failover drill: counterpart uses PostgreSQL with a primary and a standby. The drill kills the primary while counterpart writes.
+# pg_auto_failover (Debian's packages) replicates synchronously, and promotes the standby. Every acknowledged message must survive, and a
+# write must be acknowledged within 10 seconds of each kill.
 #
 #   tests/failover.sh BINARY [--long]   --long kills the primary 20 times (default: 2)
 #
@@ -22,8 +22,9 @@ extension=$(dirname "$programs" | sed 's#/lib/#/share/#')/extension/pgautofailov
 
 . tests/scratch.sh
 at_the_end() {
-    # pg_autoctl changes the titles of its children, so these are known by HOME. PostgreSQL overwrites its environment, so its processes are
-    # known by their working directory. A process that is ending may still write to the scratch folder.
+    # Kills the processes that the drill started. It finds those of pg_autoctl by the variable HOME in their environment, since pg_autoctl
+    # changes their titles. It finds those of PostgreSQL by their working directory, since PostgreSQL overwrites its environment. Repeats
+    # this until no process is left, since a process that is ending may still write to the scratch folder.
     local started
     for _ in $(seq 50); do
         started=$( (grep -lsz -- "^HOME=$scratch\$" /proc/[0-9]*/environ; find /proc/[0-9]*/cwd -lname "$scratch/*") 2>/dev/null | cut -d/ -f3) || true
@@ -38,7 +39,7 @@ export PATH="$programs:$PATH" LC_ALL=C.UTF-8 HOME="$scratch" XDG_DATA_HOME="$scr
 mkdir "$XDG_DATA_HOME" "$XDG_CONFIG_HOME" "$XDG_RUNTIME_DIR"
 [ "$(id -u)" -ne 0 ] || chown postgres "$XDG_DATA_HOME" "$XDG_CONFIG_HOME" "$XDG_RUNTIME_DIR"
 
-# Starts pg_auto_failover's keeper of a node in the background.
+# Starts, in the background, the pg_auto_failover process that runs one PostgreSQL host.
 run() {
     (cd / && as_postgres pg_autoctl run --pgdata "$scratch/$1" >>"$scratch/$1.log" 2>&1 </dev/null &)
 }

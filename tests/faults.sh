@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Fault experiments: disk full, I/O errors, closed standard error, files removed, replaced or cut short, processes stopped and killed,
-# PostgreSQL terminated, restarted, read-only, empty, out of connections. Prints a line for each: writes acknowledged, lost and wrongly
-# answered, and the seconds from the end of the fault until writes are acknowledged again.
+# Fault experiments: the disk is full, I/O fails, standard error is closed, files are removed, replaced or cut short, processes are stopped
+# and killed, and PostgreSQL is terminated, restarted, read-only, empty or out of connections. Prints a line for each experiment: how many
+# writes were acknowledged, lost and wrongly answered, and the seconds from the end of the fault until writes are acknowledged again.
 #
 #   tests/faults.sh [--long] [NAME …]   all experiments, or those whose name contains NAME; --long kills 100 times instead of 5
 #   COUNTERPART_REV_A=…, COUNTERPART_REV_B=…   the binaries of both revisions (default: the debug build, as revision B)

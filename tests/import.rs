@@ -279,9 +279,9 @@ fn an_upsert_replaces_and_unique_values_can_move_between_records() {
     });
 }
 
-/// Three imports are refused and leave nothing. The first import that succeeds has more records than the database, so SQLite builds the
-/// indexes at its end; the next two have no more records than the database, so the indexes stay. At the end, another database gets the
-/// lines in reverse order: each record comes before the records that it refers to.
+/// First, three imports are refused and leave nothing. The first import that succeeds is larger than the database, so on SQLite it drops
+/// indexes and builds them again when it ends. The next two imports are smaller than the database, so they keep the indexes. At last,
+/// another database gets the lines in reverse order: each record comes before the records that it refers to.
 #[test]
 fn imports_into_small_and_large_databases_give_the_same_result() {
     let text = "text ".repeat(400);

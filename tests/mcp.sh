@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The assistant tools (Model Context Protocol): runs the protocol's conformance suite, the official Python SDK and the protocol's inspector
-# against them, and sends them malformed messages. Runs all four, and prints the output of those that fail.
+# Tests the assistant tools, which the server offers over the Model Context Protocol (MCP). Runs four steps: the protocol's conformance
+# suite, the official Python SDK, the protocol's inspector, and a client that sends malformed messages. Runs all steps even if one fails.
+# Prints the output of the steps that fail.
 #
 #   tests/mcp.sh BINARY
 #   COUNTERPART_TOOLS=…   the folder of the tools (default: counterpart-tools in the user's cache)

@@ -54,17 +54,18 @@ megabytes() {
     awk -v bytes="$(stat -c %s "$1")" 'BEGIN {printf "%.1f", bytes / 1e6}'
 }
 
-# Not empty if this machine permits a mount namespace, in which the root can be mounted read-only.
+# `can_mount` is not empty if this machine permits a mount namespace, in which the root can be mounted read-only.
 can_mount=
 ! unshare --mount true 2>/dev/null || can_mount=yes
 read_only=${can_mount:+, read-only but for its data}
 
-# confined ROOT DATA UID:GID COMMAND…: runs the command in the root file system ROOT, as an unprivileged account, with only the variables
-# in `environment`. If mounts are possible, the command can write only to DATA and to /tmp, if it exists. Replaces the shell.
+# confined ROOT DATA UID:GID COMMAND…: runs the command in the root file system ROOT, as an unprivileged account, with only the variables in
+# `environment`. If mounts are possible, the command can write only to DATA and, if ROOT has this folder, to /tmp. The command replaces the
+# shell.
 confined() {
     local root=$1 data=$2 account=$3
     shift 3
-    # The capabilities that are needed to enter the root remain until the account changes.
+    # Keeps only the capabilities that are needed to enter the root file system. The command loses these, too, when its account changes.
     local command=("${traced[@]}" env -i "PATH=/usr/sbin:/usr/bin:/sbin:/bin" "${environment[@]}"
         setpriv --inh-caps=-all,+sys_chroot,+setuid,+setgid,+dac_read_search -- setpriv --no-new-privs --bounding-set=-all --
         unshare --root "$root" --wd "$data" --setgid "${account#*:}" --setuid "${account%:*}" -- "$@")
@@ -189,7 +190,7 @@ serve_the_unit() {
 
 install_package() {
     DEBIAN_FRONTEND=noninteractive dpkg --root="$root" --path-include="/usr/share/*" --install "$package" || return
-    # Another program of this machine may use the port of the unit.
+    # Another program of this machine may use the port of the systemd unit. So the server gets a free port.
     grep -q '^COUNTERPART_LISTEN' "$root/etc/counterpart/environment" ||
         echo 'COUNTERPART_LISTEN=127.0.0.1:0' >>"$root/etc/counterpart/environment"
 }
@@ -217,7 +218,7 @@ what_was_installed() {
     [ -L "$root/etc/systemd/system/multi-user.target.wants/counterpart.service" ] || fail "the service is not enabled"
 }
 
-# Checks the unit together with the units of this machine, which it refers to.
+# Checks the systemd unit of the package. The unit refers to other units, which are copied from this machine.
 verify_unit() {
     local units=$scratch/units
     mkdir -p "$units/usr/lib/systemd" "$units/usr/bin" &&
@@ -301,7 +302,8 @@ debian_package() {
     [ -s "$root/var/lib/counterpart/counterpart.db" ] || fail "a purge removed the data"
     files "$root" | grep -vE '^\./var/lib/counterpart(/| )' | quietly "a purge leaves no other files" diff "$scratch/before" -
 
-    # Installs and purges the package again, now without adduser and without data, so that the purge leaves nothing.
+    # Installs and purges the package again, this time without the program adduser. The data is deleted before the purge. A purge keeps only
+    # data, so this one must leave no file.
     rm -rf -- "$root/var/lib/counterpart" "$root"/usr/sbin/{adduser,addgroup,deluser,delgroup}
     chroot "$root" userdel counterpart
     files "$root" >"$scratch/before"
@@ -359,7 +361,7 @@ image() {
         '{{range .Docker.Config.Entrypoint}}{{println .}}{{end}}{{range .Docker.Config.Cmd}}{{println .}}{{end}}' counterpart | grep .)
     mapfile -t health < <("${buildah[@]}" inspect --type image --format '{{range .Docker.Config.Healthcheck.Test}}{{println .}}{{end}}' counterpart | grep .)
     [ "${health[0]:-}" = CMD ] || fail "the image has no health check"
-    # Another program of this machine may use the port of the image.
+    # Another program of this machine may use the port of the image. So the server gets a free port.
     environment+=("COUNTERPART_LISTEN=0.0.0.0:$(free_port)")
 
     quietly "serve as the image says, as $user$read_only" serve_the_image "$root"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# PgBouncer in transaction mode: runs the end-to-end suite (tests/api) through PgBouncer. Version 1.18, which Debian 12 has, does not
-# support prepared statements in this mode.
+# PgBouncer in transaction mode: runs the end-to-end suite (tests/api) through PgBouncer. In this mode, version 1.18 of PgBouncer, which
+# Debian 12 has, does not support prepared statements. So counterpart has to work without them.
 #
 #   tests/pgbouncer.sh [FILTER…]      tests whose names contain FILTER
-#   COUNTERPART_FEATURES=rev-a        revision A (default: revision B)
+#   COUNTERPART_FEATURES=rev-a        revision A of the API (default: revision B)
 #
 # Needs what the suite needs, and pgbouncer; without it the script is skipped.
 set -euo pipefail

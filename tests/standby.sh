@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Two processes and a read replica: runs the end-to-end suite (tests/api) against two processes on one PostgreSQL. A proxy distributes the
-# connections in turn, and both processes read from a standby of the database.
+# Two processes and a read replica: runs the end-to-end suite (tests/api) against two server processes on the same PostgreSQL database. A
+# proxy passes the connections to the two processes in turn, and both processes read from a standby of the database.
 #
 #   tests/standby.sh [FILTER…]               tests whose names contain FILTER
-#   COUNTERPART_TEST_REPLAY_DELAY=300ms      delays the standby, so that read-your-writes needs the primary
+#   COUNTERPART_TEST_REPLAY_DELAY=300ms      delays the standby; a client then sees its own writes only if they are read from the primary
 #
 # Needs what the suite needs, and pg_basebackup, which comes with PostgreSQL.
 set -euo pipefail

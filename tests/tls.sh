@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# TLS to PostgreSQL: with a server that accepts only TLS, every connection uses it, and untrusted servers are refused.
+# Tests of TLS to PostgreSQL. The PostgreSQL server accepts only TLS, so every connection of counterpart must use TLS. counterpart must
+# refuse a PostgreSQL server that it does not trust.
 #
 #   COUNTERPART_BIN=…   the binary (default: the debug build)
 #

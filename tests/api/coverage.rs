@@ -1,7 +1,7 @@
-//! Coverage of the published OpenAPI documents: the share of their parts that occurred in the runs of the suite. For each revision,
-//! `tests/all.sh` names a folder in `COUNTERPART_SEEN`. The tests, on SQLite and on PostgreSQL, record in this folder which parts of the
-//! documents occurred (`contract/coverage_recorder.rs`). Afterwards `tests/all.sh` runs the test of this file, which compares the recorded
-//! parts with the parts of the documents. The kinds of parts are:
+//! Coverage of the published OpenAPI documents: the share of their parts that occurred while the tests ran. `tests/all.sh` runs the tests
+//! on SQLite and on PostgreSQL, for each revision of the API. It sets the environment variable `COUNTERPART_SEEN` to the path of a folder,
+//! in which the tests record the parts that occurred (`contract/coverage_recorder.rs`). Afterwards `tests/all.sh` runs the test of this
+//! file, which compares the recorded parts with the parts of the documents. The kinds of parts are:
 //!
 //! - Operations: an operation occurred if the server answered a valid request with a documented success. Every operation must occur. In the
 //!   document of the events, the kinds of events count as operations: a kind occurred if a test checked an event of this kind.
@@ -9,8 +9,8 @@
 //! - Properties: the properties of response schemas. A property of a component schema counts once, in whichever operation it occurred. A
 //!   property that two schemas have counts twice.
 //! - Inputs: the parameters and the properties of request bodies. An input occurred if a request that succeeded contained it.
-//! - Headers: the headers of responses and of webhook deliveries. Headers that did not occur are reported, but do not fail the test: some
-//!   headers are sent only in a race.
+//! - Headers: the headers of responses and of webhook deliveries. Headers that did not occur are reported, but do not fail the test: the
+//!   server sends some headers only if two requests conflict at the same moment.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -58,8 +58,8 @@ fn documented_parts(contract: &Contract) -> Promised {
     all
 }
 
-/// Returns the parts of the OpenAPI document of the events. The schemas of the records within events are also in the contract's document,
-/// where their properties are counted, so they are left out here.
+/// Returns the parts of the OpenAPI document of the events. Leaves out the schemas of records inside events: the document of the API has
+/// the same schemas, and their properties are counted there.
 fn promised_events(contract: &Contract) -> Promised {
     let mut all = Promised::new();
     let resources = contract.document["components"]["schemas"].as_object().into_iter().flatten();
@@ -78,7 +78,7 @@ fn promised_events(contract: &Contract) -> Promised {
     all
 }
 
-/// Returns the lines of all files with the extension `kind` in the folder of a run.
+/// Returns the lines of all files with the extension `kind` in the folder that `COUNTERPART_SEEN` names.
 fn lines(kind: &str) -> Vec<String> {
     let folder = std::env::var_os("COUNTERPART_SEEN").expect("COUNTERPART_SEEN names the folder of a run");
     let files = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", PathBuf::from(&folder).display()));

@@ -1,5 +1,6 @@
-//! Test endpoint: an HTTP server that records the deliveries to webhooks and bridges. It checks events against their OpenAPI document. The
-//! tests check signatures with [`ReceivedDelivery::is_signed_by`], according to Standard Webhooks.
+//! An HTTP server for tests, to which the server under test sends its deliveries: events for webhooks, and messages for bridges. A bridge
+//! is an endpoint that passes the messages of an account on to their channel. This HTTP server records the deliveries, and checks events
+//! against their OpenAPI document. The tests check signatures with [`ReceivedDelivery::is_signed_by`], according to Standard Webhooks.
 
 use std::{
     collections::HashMap,

@@ -1,5 +1,5 @@
-//! Tests of the parameter `expand` (contract, section 4.5): which ids it replaces by objects, which objects it adds, which ids stay, and
-//! which values are refused.
+//! Tests of the query parameter `expand`, which asks for related objects in a response: which ids the server replaces by objects, which
+//! objects it adds, which ids it keeps, and which values of `expand` it refuses.
 
 use serde_json::{Value, json};
 
@@ -37,7 +37,7 @@ fn expandable() -> Vec<(Call, &'static [&'static str])> {
     ]
 }
 
-/// Returns requests to operations that the contract's table of `expand` does not list.
+/// Returns requests to operations that have no parameter `expand`.
 fn unexpandable() -> Vec<Call> {
     let mut calls = vec![
         one().get("/contacts").query("contactId", "con-mia"),

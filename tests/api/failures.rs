@@ -11,13 +11,15 @@ use crate::{
     settings::SettingsFixture,
 };
 
-/// Returns each operation of the contract and of the settings API, with a request that has a credential but neither parameters nor a body.
+/// Returns each operation of the API (`/v1`) and of the settings API, with a request that has a credential but neither parameters nor a
+/// body.
 fn everything(fixture: &SettingsFixture) -> Vec<(contract::Operation, Call)> {
     let contract = contract::contract(&fixture.shop.api).operations().into_iter();
     let contract = contract.map(|operation| (fixture.shop.api.call(&operation.method, &operation.path), operation));
     let settings = contract::settings(&fixture.api).operations().into_iter().map(|operation| {
         let call = fixture.call(&operation.method, &operation.path);
-        // The operation that opens a session takes no credential. The server looks up the sign-in link in the body of the request.
+        // The operation `openSession` takes no credential. Its request must contain a sign-in link: the server looks for the link in the
+        // database, so this request needs the database, too.
         (if operation.id == "openSession" { call.json(json!({"link": "cpl_x"})) } else { call }, operation)
     });
     contract.chain(settings).map(|(call, operation)| (operation, call)).collect()

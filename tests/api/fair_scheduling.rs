@@ -1,5 +1,6 @@
-//! Tests of fair scheduling between stores: each store may run only a few unbounded statements at a time, so that statements of other
-//! stores still get a connection. A statement is unbounded if no indexed condition limits the number of rows that it reads.
+//! Tests of fair scheduling between stores (the tenants of a server). Each store may run only a few unbounded SQL statements at a time, so
+//! that statements of other stores still get a connection. A statement is unbounded if its conditions do not list the keys of rows: then it
+//! may read any number of rows.
 //!
 //! The test runs on PostgreSQL only, where a table can be locked so that readers wait.
 
@@ -17,7 +18,7 @@ use crate::{
     harness::{ALL_SCOPES, Server},
 };
 
-/// Returns a filter of the ticket list that matches nothing. Its statement is unbounded, so it counts towards the limit of its store.
+/// Returns a filter of the ticket list that no ticket matches. A list request with this filter runs an unbounded statement.
 fn filter() -> serde_json::Value {
     json!({"assigneeUserIds": [STRANGER]})
 }
@@ -35,8 +36,8 @@ fn a_stores_lists_leave_connections_for_another_stores() {
         return;
     }
     let (one, two) = (server.api("one", &ALL_SCOPES), server.api("two", &ALL_SCOPES));
-    // Until a request of this store and scope has succeeded, the server expects long responses, and handles such requests one at a time. So
-    // the test first sends one request.
+    // The first request of a store could have a long response, so the server handles such requests one at a time. Once a request has
+    // succeeded with a short response, the server handles several at a time. So the test sends one request first.
     one.post("/tickets/list", filter()).send().ok();
     let mut psql = Command::new("psql")
         .args(["--no-psqlrc", "--quiet", &server.database.url])

@@ -28,7 +28,7 @@ impl SeededRandom {
     }
 }
 
-/// The names of query parameters from which requests are built: those of all operations of both revisions.
+/// The names of query parameters from which requests are built: those of all operations of both revisions of the API.
 const PARAMETERS: [&str; 16] = [
     "ticketId",
     "conversationId",

@@ -147,8 +147,8 @@ impl Database {
     fn outcome(&self, settings: Settings<'_>, arguments: &[&str]) -> std::process::Output {
         self.command()
             .args(arguments)
-            // Permits a webhook or bridge at an address of this machine, where the endpoints of tests listen. This function runs a command,
-            // such as `webhook create`; a server under test does not get the setting from here.
+            // The endpoints of the tests listen on this machine. This setting lets commands such as `webhook create` accept their URLs. A
+            // server under test does not get the setting from this function.
             .env("COUNTERPART_ALLOW_PRIVATE_TARGETS", "true")
             .envs(settings.iter().copied())
             .stdin(Stdio::null())
@@ -333,8 +333,8 @@ pub struct Key {
 pub struct Server {
     // Rust drops the fields in the order of their declaration, so the process ends before its database is removed.
     process: Process,
-    /// A second process on the same database, if `COUNTERPART_TEST_STANDBY` names a standby of the PostgreSQL server. Callers then
-    /// alternate between the two processes, which both read from the standby.
+    /// A second process on the same database, if `COUNTERPART_TEST_STANDBY` names a standby of the PostgreSQL server. The connections of
+    /// the tests then go to the two processes alternately, and both processes read from the standby.
     second: Option<Process>,
     pub database: Database,
     pub address: String,
@@ -343,7 +343,7 @@ pub struct Server {
 /// Additional environment variables of a server or a command, most of them settings of `counterpart`.
 pub type Settings<'a> = &'a [(&'a str, &'a str)];
 
-/// Settings that simulate every channel.
+/// Settings of a server that simulates every messaging channel (LINE, WhatsApp and so on) instead of sending through it.
 pub const SIMULATED: Settings<'static> = &[("COUNTERPART_SIMULATE_CHANNELS", "true")];
 
 pub struct Process {
@@ -357,9 +357,9 @@ pub struct Process {
     _stdout: BufReader<ChildStdout>,
 }
 
-/// The script of the warden: starts the server, prints its process id, and stops the server after a line on standard input, or when
-/// standard input closes. Unless the line is `keep`, the warden then removes the server's data, because a test process that has ended
-/// cannot.
+/// The shell script of the warden. It starts the server and prints the server's process id. It stops the server after it has read a line
+/// from standard input, or when standard input closes. Unless the line is `keep`, it then removes the server's data: the test process may
+/// have ended, and could not remove the data itself.
 const WARDEN: &str = r#"
 # The files of the server are readable only by their owner, whatever the umask of the environment.
 umask 0
@@ -420,7 +420,7 @@ impl Server {
         Self::start(Database::with(stores))
     }
 
-    /// Creates an API key with these scopes. Returns a caller that uses the key.
+    /// Creates an API key with these scopes. Returns an API client that uses the key.
     #[track_caller]
     pub fn api(&self, store: &str, scopes: &[&str]) -> Api {
         self.api_of(&self.database.key(store, scopes))
@@ -437,8 +437,8 @@ fn in_turns(addresses: [String; 2]) -> String {
     let address = proxy.local_addr().expect("an address").to_string();
     std::thread::spawn(move || {
         for (caller, address) in proxy.incoming().flatten().zip(addresses.iter().cycle()) {
-            // A killed server accepts no connection. The proxy then closes the caller's connection, as the caller would see it without a
-            // proxy.
+            // If the server was killed, it accepts no connection. The proxy then closes the client's connection: without a proxy, the
+            // client would have no connection either.
             let Ok(server) = TcpStream::connect(address) else { continue };
             for (from, to) in [(&caller, &server), (&server, &caller)] {
                 let (mut from, mut to) = (from.try_clone().expect("a socket"), to.try_clone().expect("a socket"));
@@ -512,7 +512,7 @@ impl Drop for Process {
     }
 }
 
-/// The server that most tests of reading operations share, and a caller for each of its two stores.
+/// The server that most tests of reading operations share, and an API client for each of its two stores.
 pub struct World {
     pub server: Server,
     pub one: Api,
@@ -528,7 +528,7 @@ pub fn world() -> &'static World {
     })
 }
 
-/// Returns the caller of store `one` on the shared server. Most tests use this caller.
+/// Returns the API client of store `one` on the shared server. Most tests use this client.
 pub fn one() -> &'static Api {
     &world().one
 }

@@ -1,5 +1,4 @@
-//! Tests of authentication by API key (contract, sections 3.2 and 5): which keys are refused, and that a change of a key takes effect
-//! immediately in a running server.
+//! Tests of authentication by API key: which keys are refused, and that a change of a key takes effect immediately in a running server.
 
 use crate::{
     client::Api,
@@ -18,7 +17,8 @@ fn manage(server: &Server, action: &str, key: &Key, more: &[&str]) -> String {
     server.database.run(&arguments)
 }
 
-/// Creates an API key on the shared server, for a test that changes the key. Returns the server, the key and a caller that uses the key.
+/// Creates an API key on the shared server, for a test that changes the key. Returns the server, the key and an API client that uses the
+/// key.
 fn fresh() -> (&'static Server, Key, Api) {
     let server = &world().server;
     let key = server.database.key("one", &["labels:read"]);

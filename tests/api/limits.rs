@@ -1,5 +1,5 @@
-//! Tests of limits that are not in the contract: lengths of texts, requests per second, the numbers of webhooks and keys of a store, and
-//! the size of unread responses.
+//! Tests of limits that the API's specification does not have: the lengths of texts, the requests per second, the numbers of webhooks and
+//! keys of a store, and the bytes of responses that a client has not read yet.
 
 use std::time::{Duration, Instant};
 
@@ -177,7 +177,7 @@ fn the_command_line_enforces_the_same_numbers() {
     assert!(database.fails(&arguments).contains("--max-webhooks"));
 }
 
-/// The largest page size of the revision.
+/// The largest page size in the API revision under test (A, the older one, or B).
 const LARGEST_PAGE: usize = if REV_A { 50 } else { 100 };
 /// The number of pages of [`LARGEST_PAGE`] comments of 64 KiB each that fit into the limit on unread responses of one key (32 MiB).
 const PAGES_UNDER_WAY: usize = if REV_A { 10 } else { 5 };

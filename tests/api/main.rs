@@ -1,17 +1,17 @@
-//! End-to-end tests of the HTTP API against the built binary: one suite for both revisions of the contract and for both databases.
+//! End-to-end tests of the HTTP API with the built binary. The same tests run for both revisions of the API (A and B) and for both
+//! databases.
 //!
-//! - [`client`] sends HTTP requests; [`contract`] checks every request and response against the published document.
-//! - [`coverage`] reports the share of the documents that occurred in a run.
-//! - [`harness`] starts and stops servers; [`delivery_receiver`] receives the deliveries of servers; [`fixture`] has the data of the
-//!   stores; [`page_reader`] reads lists page by page.
+//! - [`client`] sends HTTP requests. [`contract`] checks every request and response against the published OpenAPI document.
+//! - [`coverage`] checks how much of the OpenAPI documents occurred while the tests ran.
+//! - [`harness`] starts and stops servers. [`delivery_receiver`] receives the deliveries of servers. [`fixture`] has the data of the
+//!   stores. [`page_reader`] reads lists page by page.
 //! - [`writes`] has the tests of the operations that change something, each on a separate server. [`settings`] has the tests of the
-//!   settings API, which has a separate document. [`assistant_tools`] has the tests of the assistant tools (MCP).
+//!   settings API, which has a separate OpenAPI document. [`assistant_tools`] has the tests of the assistant tools (MCP).
 //! - The other modules test the operations that read, the commands, and rules of the whole server. Most of them share one server, on which
 //!   they change nothing but API keys.
 //!
 //! `COUNTERPART_TEST_POSTGRES` names a PostgreSQL server, on which each server under test gets its database. Without this variable, each
-//! server under test has a SQLite file. The top of `src/lib.rs` explains citations in comments such as "contract, section 4.3" and "our
-//! decisions, section 6".
+//! server under test has a SQLite file.
 
 /// Whether the binary under test was built for revision A, the older one. Where the revisions differ, the tests branch on this value.
 const REV_A: bool = cfg!(feature = "rev-a");

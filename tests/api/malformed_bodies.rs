@@ -1,5 +1,5 @@
-//! Tests of request bodies of the wrong JSON shape: shapes that serde would accept, and shapes for which the API's error message must say
-//! more than serde's. Also tests the case of user ids, parameters that are not UTF-8, and HEAD.
+//! Tests of request bodies of the wrong JSON shape: shapes that serde (the JSON library) would accept, and shapes for which the API's error
+//! message must say more than serde's. Also tests user ids in capital letters, parameters that are not UTF-8, and HEAD requests.
 
 use serde_json::json;
 

@@ -10,7 +10,7 @@ use crate::{
     harness::{ALL_SCOPES, one},
 };
 
-/// One line of the committed list of routes: an operation and the scope that it needs.
+/// One line of the list of routes in the folder `openapi`: an operation and the scope that it needs.
 #[derive(Clone, Debug)]
 pub struct Route {
     pub method: String,
@@ -29,7 +29,7 @@ pub fn kept(name: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Returns the operations of this revision, from the committed list of routes.
+/// Returns the operations of the API revision under test, from the list of routes in the folder `openapi`.
 pub fn routes() -> Vec<Route> {
     let text = committed("routes");
     let lines = text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#'));

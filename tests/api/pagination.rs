@@ -1,5 +1,4 @@
-//! Tests of cursor pagination (contract, section 4.4) on every paginated operation except the searches: complete pages, page sizes, and
-//! valid and invalid cursors.
+//! Tests of cursor pagination on every paginated operation except the searches: complete pages, page sizes, and valid and invalid cursors.
 
 use serde_json::json;
 

@@ -1,5 +1,4 @@
-//! Tests of the HTTP behaviour that all operations share: the order of checks, headers, methods, paths and bodies (our decisions, section
-//! 3).
+//! Tests of the HTTP behaviour that all operations share: the order of checks, headers, methods, paths and bodies.
 
 use std::io::Write;
 
@@ -16,7 +15,7 @@ use crate::{
 
 const MIB: usize = 1024 * 1024;
 
-/// Returns a caller whose API key has only the scope `teams:read`.
+/// Returns an API client whose API key has only the scope `teams:read`.
 fn unscoped() -> crate::client::Api {
     world().server.api("one", &["teams:read"])
 }
@@ -339,8 +338,8 @@ fn pages_run_only_their_own_scripts_and_cannot_be_framed() {
     }
 }
 
-/// The HTTP library (hyper) refuses malformed HTTP before a handler of the server gets the request. So these responses have no envelope, as
-/// the OpenAPI document and docs/integrating.md say.
+/// The HTTP library (hyper) refuses malformed HTTP before a handler of the server gets the request. So these responses lack the JSON object
+/// that all other responses have (the envelope), as the OpenAPI document and docs/integrating.md say.
 #[test]
 fn malformed_http_is_refused_without_an_envelope() {
     let refused = |request: &str| {

@@ -1,4 +1,5 @@
-//! Tests of the scopes of API keys: every operation of the committed list of routes requires its own scope and no other.
+//! Tests of the scopes (permissions) of API keys: every operation requires the one scope that the list of routes (`openapi/*.routes`) names
+//! for it, and no other.
 
 use serde_json::json;
 
@@ -10,7 +11,7 @@ use crate::{
     openapi_documents::routes,
 };
 
-/// The read operations of the contract: method, path, operationId, scope, and whether only the newer revision has the operation.
+/// The read operations of the API: method, path, operationId, scope, and whether only the newer revision of the API has the operation.
 const READS: [(&str, &str, &str, &str, bool); 16] = [
     ("GET", "/tickets", "getTicket", "tickets:read", false),
     ("POST", "/tickets/list", "listTickets", "tickets:read", false),
@@ -30,7 +31,7 @@ const READS: [(&str, &str, &str, &str, bool); 16] = [
     ("GET", "/accounts/whatsapp-templates", "listWhatsappTemplates", "accounts:read", true),
 ];
 
-/// The write operations of the contract, in the form of [`READS`].
+/// The write operations of the API, in the form of [`READS`].
 const WRITES: [(&str, &str, &str, &str, bool); 13] = [
     ("PATCH", "/tickets/field-values", "updateTicketField", "tickets:write", false),
     ("POST", "/tickets/close", "closeTicket", "tickets:write", false),
@@ -47,8 +48,7 @@ const WRITES: [(&str, &str, &str, &str, bool); 13] = [
     ("POST", "/messages/template/phone", "sendTemplateToPhone", "messages:write", true),
 ];
 
-/// Returns a valid request to an operation. The request succeeds on the data of store `one`; if it is a write, it may be refused when it is
-/// repeated.
+/// Returns a valid request to an operation. The request succeeds on the data of store `one`. A write may be refused if it is repeated.
 pub fn good_request(api: &Api, operation: &str) -> Call {
     match operation {
         "getTicket" => api.get("/tickets").query("ticketId", "t-first"),

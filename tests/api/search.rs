@@ -1,5 +1,5 @@
-//! Tests of full-text search: GET /messages/search and GET /contacts/search, which only the newer revision has, and POST /contacts/list
-//! with `search` in both revisions.
+//! Tests of full-text search: GET /messages/search and GET /contacts/search, which only the newer revision of the API has, and POST
+//! /contacts/list with `search`, which both revisions have.
 
 use serde_json::{Value, json};
 

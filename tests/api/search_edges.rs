@@ -65,9 +65,9 @@ fn listed(api: &Api, search: &str) -> Vec<String> {
     walk(&api.post("/contacts/list", json!({"search": search})), 10)
 }
 
-/// Repeats a search until `finds` returns true. Panics if this takes more than about a second. After another process has changed the
-/// subject of a conversation, searches find this change, and the other pending changes of that process, only once the server's background
-/// worker has indexed them.
+/// Repeats a search until `finds` returns true. Panics if this takes more than about a second. Tests need this function after another
+/// process has changed the subject of a conversation: the server finds this change only after its background worker has indexed the
+/// conversation.
 fn soon(finds: impl Fn() -> bool) {
     let found = (0..50).any(|_| {
         std::thread::sleep(std::time::Duration::from_millis(20));

@@ -1,5 +1,6 @@
-//! Tests of encryption at rest: the stored secrets of webhooks, bridges and the server are encrypted with a key that is stored outside the
-//! database. Also tests the permissions of the files that a process creates.
+//! Tests of encryption at rest. The database stores the secrets of webhooks, of bridges (endpoints that pass messages on to their channel)
+//! and of the server itself. It stores them encrypted, with a key that is stored outside the database. Also tests the permissions of the
+//! files that a process creates.
 
 use std::{
     fs,
@@ -281,7 +282,7 @@ fn started(database: &Database, arguments: &[&str]) -> std::process::Child {
 fn rotations_that_are_killed_or_run_at_once_lose_no_secret() {
     let database = shop();
     if database.postgres.is_some() {
-        // On PostgreSQL the program creates no key file.
+        // On PostgreSQL the program creates no key file, so there is nothing to test.
         return;
     }
     let hooks: Vec<_> = (0..5).map(|_| database.run(&["webhook", "create", "--store", "shop", "--url", "https://example.com/"])).collect();
@@ -331,8 +332,8 @@ fn a_lost_key_of_a_sqlite_file_leaves_everything_else_working() {
     let (database, api) = (&server.database, server.api("shop", &ALL_SCOPES));
     api.post("/messages", json!({"conversationId": "conv-line", "text": "hello"})).send().ok();
     logs(&server, &["a key that this server does not have"]);
-    // With a new secret, deliveries to the webhook are signed again. Once the lost key is back in the file, they are signed with the new
-    // and with the former secret.
+    // The key that encrypts the webhook's secret is lost. After `webhook rotate`, the server signs deliveries with a new secret. Once the
+    // lost key is back in the key file, the server signs deliveries with the old and with the new secret.
     let fresh = database.run(&["webhook", "rotate", "--store", "shop", "--id", id]);
     database.run(&["webhook", "test", "--store", "shop", "--id", id]);
     until("the event came", || endpoint.seen().iter().any(|seen| seen.is_signed_by(fresh.trim())));

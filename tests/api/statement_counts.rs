@@ -1,4 +1,5 @@
-//! Tests of the number of SQL statements of a request: it does not depend on the number of rows of a page, even with `expand`.
+//! Tests of the number of SQL statements of a request. The number must not depend on the number of rows of a page, even if the request asks
+//! for related objects with the parameter `expand`.
 
 use serde_json::json;
 

@@ -1,4 +1,5 @@
-//! Tests of GET /teams: the order of the list, the filter by user, and expanded members.
+//! Tests of GET /teams: the order of the list, the filter by user, and the parameter `expand=users`, which replaces the ids of members by
+//! users.
 
 use serde_json::json;
 

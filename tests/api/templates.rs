@@ -1,4 +1,5 @@
-//! Tests of GET /accounts/whatsapp-templates (in the newer revision only): the order, the search and the filters of the list.
+//! Tests of GET /accounts/whatsapp-templates, which only the newer revision of the API has: the order, the search and the filters of the
+//! list.
 
 use serde_json::json;
 

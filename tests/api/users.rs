@@ -1,4 +1,5 @@
-//! Tests of GET /users: the list, the look-up of one user, and the expanded role.
+//! Tests of GET /users: the list, the look-up of one user, and the parameter `expand=role`, which replaces the id of a user's role by the
+//! role.
 
 use serde_json::{Value, json};
 

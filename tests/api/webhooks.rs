@@ -1,4 +1,4 @@
-//! Tests of webhooks (contract, section 6): the commands that manage them, and the deliveries of a running server.
+//! Tests of webhooks: the commands that manage them, and the deliveries of a running server.
 
 use std::sync::atomic::Ordering;
 
@@ -230,8 +230,7 @@ fn events_are_delivered_as_they_are_printed() {
         let arguments = [&of("replay", &hook)[..], &["--event", "nobody"], dry];
         assert!(database.fails(&arguments.concat()).contains("no event with id `nobody`"));
     }
-    // A replay delivers an event again, with the same bytes. After that, the command `test` sends an event to one webhook, which the other
-    // webhooks do not get.
+    // A replay delivers an event again, with the same bytes. After that, the command `test` sends an event to one webhook only.
     assert_eq!(run(database, "replay", &hook, &["--event", one.id(), "--dry-run"]), "1");
     assert_eq!(run(database, "replay", &hook, &["--event", one.id()]), "1");
     until("it came again", || all.times().get(one.id()) == Some(&2));

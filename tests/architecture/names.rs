@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{lines, none};
 
-/// The type names that several files may define, each group with its reason: record types that have a type in each layer or revision, and
-/// names that are idiomatic in Rust or SeaORM.
+/// The type names that several files may define, in groups. The text of each group is the reason.
 const SHARED_NAMES: [(&str, &[&str]); 4] = [
     (
         "a record type of the domain, and its form in responses, events or imports",

@@ -1,6 +1,7 @@
-//! Crash test of the event feed and of `counterpart copy`: under load, SIGKILL ends the server and the copying process again and again. A
-//! client that continues reading the event feed after each kill must get each event exactly once. The copy must be equal to an export, byte
-//! for byte.
+//! Crash test of two readers of a store. One is a client of the event feed, with which the server lists the recorded events. The other is
+//! the process `counterpart copy`, which keeps a copy of the store's records. Under load, SIGKILL ends the server and the copying process
+//! again and again. The client continues reading the event feed after each kill, and must get each event exactly once. The copy must be
+//! equal to an export, byte for byte.
 //!
 //! `COUNTERPART_CRASH_CYCLES` sets the minimum number of kills, `COUNTERPART_FEED_WRITES` the minimum number of writes. The command for a
 //! long run is `COUNTERPART_FEED_WRITES=100000 cargo test --test crash feeds -- --nocapture`.

@@ -222,10 +222,14 @@ impl Load<'_> {
     }
 }
 
-/// Sends writes of a log again: the inbound messages without a response, the writes with an idempotency key and without a response, and the
-/// last write that has both an idempotency key and a response. Asserts that the server recognises the writes that had already taken effect
-/// (`happened` has a value for each write). Returns the writes that took effect only now. Adds the number of all writes that were sent
-/// again to `repeated`.
+/// Sends some writes of a log again:
+///
+/// - the inbound messages without a response,
+/// - the writes with an idempotency key and without a response,
+/// - the last write that has both an idempotency key and a response.
+///
+/// `happened` says for each write of the log whether it had already taken effect. Asserts that the server recognises such writes. Returns
+/// the writes that took effect only now. Adds the number of writes that were sent again to `repeated`.
 pub fn repeat(api: &Api, url: &str, log: &[Write], happened: &[bool], repeated: &mut usize) -> Vec<Write> {
     let last = log.iter().rposition(|write| write.key.is_some() && write.answer.is_some());
     let mut now = Vec::new();

@@ -9,7 +9,7 @@
 //!   timing.
 //! - `COUNTERPART_TEST_POSTGRES` names a PostgreSQL server to run on. Only the server under test is killed; PostgreSQL keeps running.
 
-/// Whether the binary under test was built for revision A.
+/// Whether the binary under test was built for revision A, the older of the API's two revisions.
 const REV_A: bool = cfg!(feature = "rev-a");
 
 #[path = "../api/client.rs"]

@@ -412,7 +412,8 @@ def stderr_stalled(bench):
 
 @experiment("start with standard error closed")
 def start_without_stderr(bench):
-    # The server cannot listen on an address of another machine, and cannot report this error on standard error.
+    # 192.0.2.1 is no address of this machine, so the server cannot listen there. It cannot report this error, since standard error is
+    # closed. It must still end with exit code 1.
     reader, writer = os.pipe()
     os.close(reader)
     env = {**os.environ, "DATABASE_URL": bench.url, "COUNTERPART_INDEX_DIR": os.path.join(bench.folder, "index"), "COUNTERPART_LOG": "trace"}
@@ -539,9 +540,9 @@ def no_connections(bench):
 def type_changed(bench):
     server = bench.server()
     def change(kind):
-        # A column that a trigger names, or that a generated column needs, cannot change its type; `failure` can, and is in every page of
-        # messages. Each change is a separate transaction, since one transaction over several tables may lock them in another order than the
-        # server does, and so deadlock.
+        # Only some columns can change their type: those that no trigger names and no generated column needs. The three columns below are of
+        # this kind. Each change is a separate transaction. A transaction over several tables could lock them in another order than the
+        # server does, which would cause a deadlock.
         for column in ("messages ALTER COLUMN failure", "conversations ALTER COLUMN display_name", "contacts ALTER COLUMN first_name"):
             sql("SET lock_timeout = '10s'; ALTER TABLE " + column + f" TYPE {kind}", bench.name)
     result = through(server, lambda: change("varchar(1000)"), lambda: change("text"), during=0.5, rounds=2, unready=None)
@@ -612,7 +613,8 @@ def pg_disk_full(bench):
 
 @experiment("failed over to an empty server", "postgres")
 def empty_server(bench):
-    # Simulates another server, since starting one would take longer: moves the database aside and creates an empty one of the same name.
+    # Starting another server would take long. So this only simulates one: it moves the database aside, and creates an empty database of the
+    # same name.
     server = bench.server()
     end_all = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname IN ('{bench.name}', '{bench.name}_aside')"
     def swap(one, other):

@@ -29,7 +29,7 @@ class Server:
         self.process = None
 
     def run(self, *arguments, **options):
-        # Commands that run at the same time as the server are not under test, so no fault is preloaded for them.
+        # Removes the variables that inject faults. Only the server is under test, not the commands that run at the same time.
         env = {name: value for name, value in self.env.items() if name not in ("LD_PRELOAD", "FAULTS_CONTROL")}
         done = subprocess.run([self.binary, *arguments], env=env, capture_output=True, text=True, timeout=120, **options)
         if done.returncode: raise RuntimeError(f"{arguments}: {done.stderr.strip()}")

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fuzzes one published document against a live server (schemathesis).
+# Fuzzes a live server with schemathesis: sends random requests to the API that one of the published OpenAPI documents describes.
 #
 #   run.sh TOOLS DOCUMENT [MORE…]      DOCUMENT is rev-a, rev-b or settings; MORE are further arguments for schemathesis
 #
@@ -10,9 +10,9 @@ cd "$(dirname "$0")"
 tools=$1 document=$2
 shift 2
 export COUNTERPART_DOCUMENT=$document PYTHONPATH="$PWD${PYTHONPATH:+:$PYTHONPATH}" PYTHONDONTWRITEBYTECODE=1
-# Checks with exemptions are replaced by those of checks.py.
+# Some checks of schemathesis have exemptions. Excludes these checks here: checks.py runs them instead, and applies the exemptions.
 judged=$(sed -n 's/^check = "\(.*\)"$/\1/p' exemptions.toml | sort -u | paste -sd, -)
-# This operation would end the token of the run. tests/api/settings covers it.
+# The operation `endSession` would end the token that all requests of this run use. tests/api/settings tests this operation.
 [ "$document" != settings ] || set -- --exclude-operation-id endSession "$@"
 exec "$tools/python/bin/schemathesis" --config-file schemathesis.toml run "../../openapi/$document.json" \
     --url "$COUNTERPART_URL" --exclude-checks "$judged" "$@"

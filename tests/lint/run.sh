@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# run.sh TOOLS [--write] [DOCUMENT…]: lints the published documents, and other documents (DOCUMENT) without the OWASP rules. TOOLS is the
-# folder of the installed tools. Redocly's strict rules and Spectral's rules apply without exception. Known violations of the OWASP rules
-# are listed in owasp.baseline; --write replaces this list by the violations that are found.
+# run.sh TOOLS [--write] [DOCUMENT…]: lints the published OpenAPI documents. Also lints the files DOCUMENT, but without the OWASP rules.
+# TOOLS is the folder of the installed tools. Redocly's strict rules and Spectral's rules apply without exception. Known violations of the
+# OWASP rules are listed in owasp.baseline; --write replaces this list by the violations that are found.
 set -euo pipefail
 tools=$1
 here=$(cd "$(dirname "$0")" && pwd)

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# MCP conformance: runs the server scenarios of the Model Context Protocol's own suite, in each protocol revision, against a demo server.
-# The protocol has sessions in the revisions before 2026-07-28, and the server uses them only if it permits sends. So the scenarios of these
-# revisions also run against a server that permits sends. Each scenario must fail or pass as tests/mcp/conformance-expected.txt says.
+# MCP conformance: runs the server scenarios of the conformance suite of the Model Context Protocol against a demo server, in each revision
+# of the protocol. The revisions before 2026-07-28 have sessions, but the server uses sessions only if it lets assistants send messages. So
+# the scenarios of these revisions also run against a server that lets assistants send messages. Each scenario must fail or pass as
+# tests/mcp/conformance-expected.txt says.
 #
 #   tests/mcp/conformance.sh BINARY [REPORT]      REPORT: a file for the verdict of every check
 #   COUNTERPART_TOOLS=…                           the folder of the tools (default: counterpart-tools in the user's cache)
@@ -17,14 +18,15 @@ cd "$(dirname "$0")/../.."
 . tests/mcp/server.sh
 at_the_end() { stop_servers; }
 
-# suite NAME ERA OPTION…: runs scenarios of the protocol revision ERA. Their checks are in $scratch/NAME/checks, the suite's output in
-# $scratch/NAME/log.
+# suite NAME ERA OPTION…: runs scenarios of the protocol revision ERA. Writes the results of their checks to $scratch/NAME/checks, and the
+# output of the suite to $scratch/NAME/log.
 suite() {
     local name=$1 era=$2
     shift 2
     mkdir -p "$scratch/$name"
     echo "$era" >"$scratch/$name/era"
-    # The suite exits with 1 if any scenario fails. Its summary shows that it ran to its end.
+    # The suite exits with 1 if any scenario fails, so the exit code is ignored here. conformance_verdict.py reads in the log whether the
+    # suite ran to its end.
     "${bounded[@]}" conformance server --url "$through/mcp" --output-dir "$scratch/$name/checks" "$@" </dev/null >"$scratch/$name/log" 2>&1 || true
 }
 

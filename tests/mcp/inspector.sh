@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the command line of the MCP inspector (Model Context Protocol) against the assistant tools: over HTTP with the key in a header, and
 # over standard input and output, in each era of the protocol (legacy: before revision 2026-07-28; modern: from this revision on). Lists the
-# tools, calls five of them, reads two pages, and provokes an error.
+# tools, calls five of them, reads two pages of the ticket list, and provokes an error.
 #
 #   tests/mcp/inspector.sh BINARY
 #   COUNTERPART_TOOLS=…        the folder of the tools (default: counterpart-tools in the user's cache)

@@ -1,6 +1,6 @@
-# The tools of tests/mcp.sh, to be sourced: installs missing tools, and puts their Node and Python first in PATH. Sets `tools`. package.json
-# holds back the version of vite, which only the inspector's web page needs: vite 8.4.0 names an optional package that the registry does not
-# have, and `npm ci` refuses that.
+# To be sourced by the scripts of tests/mcp.sh: installs missing tools, and puts their Node and Python first in PATH. Sets `tools` to the
+# folder of the tools. package.json keeps vite, which only the web page of the inspector needs, at an older version: vite 8.4.0 names an
+# optional package that the registry does not have, and `npm ci` fails because of it.
 tools=${COUNTERPART_TOOLS:-${XDG_CACHE_HOME:-$HOME/.cache}/counterpart-tools}/mcp
 mkdir -p "$tools"
 tools=$(cd "$tools" && pwd)

@@ -25,7 +25,7 @@ printed() {
     return 1
 }
 
-# start_demo BINARY FOLDER: a demo server on FOLDER/demo.db. Sets `base` (URL without a path) and `key` (all scopes).
+# start_demo BINARY FOLDER: starts a demo server on FOLDER/demo.db. Sets `base` (URL without a path) and `key` (all scopes).
 start_demo() {
     mkdir -p "$2"
     "$1" demo --listen 127.0.0.1:0 --keep "$2/demo.db" </dev/null >"$2/demo" 2>"$2/demo.log" &
@@ -34,7 +34,8 @@ start_demo() {
     key=$(printed "$2/demo" '^API key +(cp_.*)') || fail "start the demo server"
 }
 
-# start_sender BINARY FOLDER: a server on the demo's database, with sends permitted and therefore with sessions. Sets `base`.
+# start_sender BINARY FOLDER: starts a server on the demo's database that lets assistants send messages. Such a server uses MCP sessions.
+# Sets `base`.
 start_sender() {
     DATABASE_URL=sqlite://$2/demo.db "$1" serve --mcp --mcp-allow-send --simulate-channels --listen 127.0.0.1:0 </dev/null \
         >"$2/sender" 2>"$2/sender.log" &
@@ -42,7 +43,8 @@ start_sender() {
     base=$(printed "$2/sender" '^listening on (.*)') || fail "start the server with sessions"
 }
 
-# start_proxy FOLDER: a proxy to `base` that adds `key`. Sets `through`, its URL without a path.
+# start_proxy FOLDER: starts a proxy that adds the API key `key` to each request and passes the request to `base`. Sets `through`, the URL
+# of the proxy without a path.
 start_proxy() {
     COUNTERPART_API_KEY=$key python3 tests/mcp/key_proxy.py "$base" </dev/null >"$1/proxy" 2>"$1/proxy.log" &
     processes+=($!)

@@ -1,6 +1,7 @@
-// Checks every page of a demo in a browser: phone and desktop, light and dark, and the settings page in each language, with names of 300
-// characters and with its dialogs open. axe-core must find no violation, the console must stay empty, no request may go to another host, and
-// no page may scroll sideways. On each tab of the settings page the tab key must reach every link and control, visibly.
+// Checks every page of a demo server in a browser, on the screens of a phone and of a desktop, with light and with dark colours. Checks the
+// settings page in each language, with names of 300 characters, and with its dialogs open. axe-core must find no violation, the console
+// must stay empty, no request may go to another host, and no page may scroll sideways. On each tab of the settings page the tab key must
+// reach every link and control, and the focus must be visible there.
 //
 //   node check.mjs BINARY [FOLDER]      with FOLDER, screenshots are stored there
 //

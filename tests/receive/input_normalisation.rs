@@ -1,5 +1,5 @@
-//! Tests of inbound messages in the forms that channels and bridges really send: spellings of phone numbers, folded subjects (broken over
-//! several lines), unusable names of senders, wrong clocks.
+//! Tests of inbound messages in the forms in which messaging channels really send them: spellings of phone numbers, folded subjects (broken
+//! over several lines), unusable names of senders, wrong clocks.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,6 @@
-//! Exemptions of the replay test: documented differences that need not occur in the responses. Each line of `documented_but_unseen.jsonl` exempts the
-//! differences that one rule reports at paths of the OpenAPI document that end with one of the line's `places`.
+//! Exemptions of the replay test: documented differences between the API revisions that need not occur in the responses. Each line of
+//! `documented_but_unseen.jsonl` exempts the differences that one rule reports at certain paths of the OpenAPI document: those that end
+//! with one of the line's `places`.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +14,8 @@ struct Exempt {
     reason: String,
 }
 
-/// Returns the differences in `unseen` that are not exempt. Also returns the places of `documented_but_unseen.jsonl` that exempt nothing in `unseen`.
+/// Returns the differences in `unseen` that are not exempt. Also returns the places of `documented_but_unseen.jsonl` that exempt nothing in
+/// `unseen`.
 pub fn apply(seen: &BTreeSet<String>, unseen: &BTreeSet<String>) -> (BTreeSet<String>, Vec<String>) {
     let (mut missing, mut stale) = (unseen.clone(), Vec::new());
     for line in super::read("tests/replay/documented_but_unseen.jsonl").lines().filter(|line| !line.trim().is_empty()) {

@@ -47,7 +47,7 @@ use client::Api;
 use fixture::{at, line};
 use harness::{ALL_SCOPES, Database, Server};
 
-/// The id of the store that receives the requests which are examples of the OpenAPI documents.
+/// The id of the store to which the test sends the example requests of the OpenAPI documents.
 const DEMO: &str = "demo";
 
 /// Returns the text of a file of the repository.

@@ -1,5 +1,5 @@
-//! Comparison of message properties that the revisions name differently. For example, the older revision has the text in `payload.text`,
-//! the newer one in `text`.
+//! Comparison of message properties that the two revisions of the API name differently. For example, the older revision has the text in
+//! `payload.text`, the newer one in `text`.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! End-to-end tests of the settings page, with the built binary and a real browser.
+//! End-to-end tests of the settings page, the web page on which owners and admins manage a store, with the built binary and a real browser.
 //!
 //! - [`browser`] drives Chromium; [`webhook_receiver`] receives the deliveries of a webhook. The servers and the test data come from the
 //!   modules of the API tests (`tests/api`).
@@ -6,7 +6,7 @@
 //!   requests only to the server.
 //! - The tests need `chromium` and `chromedriver`, and fail without them. `COUNTERPART_TEST_POSTGRES` names a PostgreSQL server to run on.
 
-/// Whether the binary under test was built for revision A.
+/// Whether the binary under test was built for revision A, the older of the API's two revisions.
 const REV_A: bool = cfg!(feature = "rev-a");
 
 #[path = "../api/client.rs"]

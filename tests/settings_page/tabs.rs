@@ -5,9 +5,10 @@ use serde_json::json;
 
 use super::{ADDRESS, ANN, BO, BrowserSession, DIALOG, REV_A, STORE, badge, box_of, button};
 
-/// Handles three drafts of an assistant. The contact wrote after `d-2` was made, so the first click on "Send" only shows a notice about
-/// this, and the second click sends the draft. `d-1` is edited and sent. `d-3` is discarded. The account has no bridge, so the sent
-/// messages fail, and one of them is sent again.
+/// Handles three drafts: messages of an assistant that are sent only after a person has released them. The contact wrote after `d-2` was
+/// made, so the first click on "Send" only shows a notice about this, and the second click sends the draft. `d-1` is edited and sent. `d-3`
+/// is discarded. The account has no bridge (the endpoint that passes its messages on to the channel), so the sent messages fail. One of
+/// them is sent again.
 #[test]
 fn drafts_are_reviewed_beside_their_conversation() {
     let visit = BrowserSession::begin();
@@ -127,8 +128,8 @@ fn sessions_tokens_and_links_are_listed_and_ended() {
     visit.end(&[]);
 }
 
-/// Without SMTP settings the page names the command that prints a link. With them, a user asks for a link with the keyboard; after too many
-/// requests the user has to wait.
+/// Without SMTP settings, the sign-in page names the command that prints a sign-in link. With SMTP settings, a user asks for a link by
+/// e-mail, with the keyboard. After too many requests the user has to wait.
 #[test]
 fn a_link_by_e_mail_is_asked_for_at_the_gate() {
     let plain = BrowserSession::begin();

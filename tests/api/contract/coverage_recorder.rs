@@ -1,6 +1,7 @@
-//! Records which parts of the OpenAPI documents occurred in a run of the tests, for [`crate::coverage`]. Each process writes two files in
-//! the folder that `COUNTERPART_SEEN` names: `PID.seen` has a line for each part, and `PID.requests` a line for each request that the
-//! document allows and that succeeded. Without this variable nothing is recorded.
+//! Records, for the coverage test ([`crate::coverage`]), which operations, responses, properties and headers of the OpenAPI documents
+//! occurred while the tests ran. The environment variable `COUNTERPART_SEEN` names a folder. Each process writes two files in this folder,
+//! named after its process id: `PID.seen` has a line for each part of a document that occurred, and `PID.requests` has a line for each
+//! successful request that the document allows. If the variable is not set, nothing is recorded.
 
 use std::{
     collections::HashSet,

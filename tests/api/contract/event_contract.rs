@@ -1,4 +1,6 @@
-//! Checks events against the OpenAPI document of the events: events of the feed, of the command `events`, and of webhook deliveries.
+//! Checks events against the OpenAPI document that describes them. An event is the record of a change in a store. The server shows events
+//! in three places, which are all checked here: the event feed of the settings API, the output of `counterpart events`, and the deliveries
+//! to webhooks.
 
 use std::{
     collections::HashMap,
@@ -11,7 +13,8 @@ use serde_json::{Value, json};
 
 use super::{REVISION, coverage_recorder, faults, property_paths};
 
-/// Returns the committed OpenAPI document of the events. A test in `document.rs` compares it with what the binary prints.
+/// Returns the OpenAPI document of the events from the folder `openapi`. `tests/api/openapi_documents.rs` checks that the program prints
+/// the same document.
 pub fn document() -> &'static Value {
     static DOCUMENT: OnceLock<Value> = OnceLock::new();
     DOCUMENT.get_or_init(|| {
@@ -85,7 +88,8 @@ pub fn check_lines(printed: &str) {
     }
 }
 
-/// Checks the headers and the body of a delivery to a webhook. Skips messages for bridges, which are not events.
+/// Checks the headers and the body of a delivery to a webhook. Skips requests of the type `message.send`, which are not events: they ask
+/// the receiver to send a message to a customer.
 #[allow(dead_code, reason = "not every test binary receives deliveries")]
 pub fn check_delivery(headers: &HashMap<String, String>, body: &str) -> Result<(), String> {
     let event: Value = serde_json::from_str(body).map_err(|error| format!("a delivery is not JSON: {error}\n{body}"))?;

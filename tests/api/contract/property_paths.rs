@@ -14,7 +14,8 @@ fn branches(schema: &Value) -> impl Iterator<Item = &Value> {
     ["allOf", "anyOf", "oneOf"].into_iter().filter_map(|several| schema.get(several)?.as_array()).flatten()
 }
 
-/// Whether a value may belong to a schema, judging by its JSON type. The schema is a branch of `allOf`, `anyOf` or `oneOf`.
+/// Whether the JSON type of a value is the one that the schema names. True as well if the schema names none of the types below. The schema
+/// is one of the alternatives in `allOf`, `anyOf` or `oneOf`.
 fn fits(document: &Value, schema: &Value, value: &Value) -> bool {
     let schema = target(document, schema).map_or(schema, |(_, schema)| schema);
     match schema["type"].as_str() {

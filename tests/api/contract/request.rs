@@ -16,8 +16,8 @@ pub fn typed(schema: &Value, text: &str) -> Option<Value> {
     }
 }
 
-/// Like [`typed`], for all values of a parameter: an array may be sent as several parameters, or as one text with commas. Returns `None` as
-/// well if a parameter that is not an array was sent several times.
+/// Parses all values of one parameter with [`typed`]. An array may be sent as several parameters, or as one text with commas. Returns
+/// `None` if a value cannot be parsed, or if a parameter that is not an array does not occur exactly once.
 fn value(schema: &Value, sent: &[String]) -> Option<Value> {
     if schema["type"] == "array" {
         let items = sent.iter().flat_map(|text| text.split(',')).filter(|text| !text.is_empty() || sent.len() > 1);
@@ -29,7 +29,8 @@ fn value(schema: &Value, sent: &[String]) -> Option<Value> {
     }
 }
 
-/// Replaces numbers such as `1.0` by integers: `1.0` is an integer, but JSON Schema draft 4 does not treat it as one.
+/// Replaces numbers such as `1.0` by integers. Otherwise the validator, which follows JSON Schema draft 4, would refuse `1.0` for an
+/// integer.
 fn whole(value: &mut Value) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(whole),

@@ -59,7 +59,7 @@ fn every_operation_refuses_requests_without_a_valid_credential() {
         call().header("cookie", &token_as_cookie).send().fails(401);
         call().header("cookie", "counterpart_session=; other=1").send().fails(401);
     }
-    // A token of the settings API is not accepted by the operations of the contract (`/v1`).
+    // The operations under `/v1` do not accept a token of the settings API.
     fixture.shop.api.with_key(&fixture.token).get("/labels").send().fails(401);
 }
 

@@ -1,5 +1,5 @@
-//! Tests of drafts in the settings API: listing, editing, releasing (sending) and discarding them. `src/service/draft_tests.rs` tests
-//! concurrent releases, and drafts that are refused when they are made.
+//! Tests of drafts in the settings API. A draft is a message that is sent only after a person has released it. The tests list, edit,
+//! release and discard drafts. `src/service/draft_tests.rs` tests concurrent releases, and drafts that are refused when they are made.
 
 use serde_json::{Value, json};
 
@@ -121,7 +121,8 @@ fn the_messages_before_a_draft_are_listed_newest_first() {
 #[test]
 fn a_draft_whose_message_is_refused_stays_pending() {
     let fixture = SettingsFixture::open();
-    // The contact of this conversation has never written, so a text message is refused.
+    // The contact of this conversation has never written. WhatsApp accepts a text message only for some time after a message of the
+    // contact, so the text message of the draft is refused.
     let body = json!({"conversationId": "conv-wa", "text": "Hi"});
     draft(&fixture, "d-1", 1000, "sendTextMessage", &body, None);
     fixture.post("/drafts/release", json!({"draftId": "d-1"})).refuses("body.conversationId");

@@ -1,5 +1,5 @@
-//! Tests of the feeds for clients that follow a store: the event feed with long polling, the feed of changed records, and the command
-//! `counterpart copy`, which keeps a copy of a store up to date.
+//! Tests of the two feeds of a store, from which a client reads what has changed: the feed of events, with long polling, and the feed of
+//! changed records. Also tests the command `counterpart copy`, which keeps a copy of a store up to date.
 
 use std::{collections::BTreeMap, fs, thread, time::Duration};
 

@@ -132,7 +132,7 @@ fn a_token_says_what_it_can_do() {
     // A token that was created without `--can` has the grant `all`, which permits everything.
     assert_eq!(fixture.get("/session").send().ok()["can"], json!(["all"]));
     assert_eq!(make("keys,all")["can"], json!(["all"]));
-    // The audit entry of a link shows no grants.
+    // The audit entry of a sign-in link shows no grants.
     super::grant(&fixture.shop, "link", ANN);
     let entries = fixture.get("/audit").query("subjectType", "session").send().ok();
     assert_eq!((&entries[0]["detail"]["kind"], entries[0]["detail"].get("can")), (&json!("link"), None), "{entries}");

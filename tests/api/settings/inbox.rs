@@ -1,5 +1,5 @@
-//! Tests of tickets, conversations and inbound messages in the settings API: unassigning, snoozing, escalation, and inbound messages that a
-//! bridge delivers.
+//! Tests of tickets, conversations and inbound messages in the settings API: unassigning, snoozing, escalation, and the delivery of
+//! messages that customers wrote.
 
 use serde_json::{Value, json};
 

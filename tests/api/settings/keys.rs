@@ -1,5 +1,4 @@
-//! Tests of API keys in the settings API: creating, editing, rotating and deleting keys (contract, section 3.2). Every change takes effect
-//! on `/v1` immediately.
+//! Tests of API keys in the settings API: creating, editing, rotating and deleting keys. Every change takes effect on `/v1` immediately.
 
 use serde_json::json;
 

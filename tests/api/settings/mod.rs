@@ -1,5 +1,6 @@
-//! Tests of the settings API: access to it, and everything that can be changed there. Each test has a separate server, usually a
-//! [`SettingsFixture`]. Responses, and requests that succeed, are checked against the OpenAPI document of the settings API.
+//! Tests of the settings API (`/settings/v1`), with which owners and admins manage a store: who has access to it, and all of its
+//! operations. Each test has a separate server, usually a [`SettingsFixture`]. Responses, and requests that succeed, are checked against
+//! the OpenAPI document of the settings API.
 
 mod access;
 mod audit;
@@ -37,7 +38,7 @@ pub const DEE: &str = "0a000000-0000-4000-8000-000000000005";
 pub struct SettingsFixture {
     pub shop: WriteFixture,
     pub token: String,
-    /// A caller that sends no credential.
+    /// An API client that sends no credential.
     pub api: Api,
 }
 
@@ -116,7 +117,7 @@ impl SettingsFixture {
     }
 }
 
-/// Creates a link or a token for a user of the store, with the command `settings link` or `settings token`. Returns the output.
+/// Creates a sign-in link or a token for a user of the store, with the command `settings link` or `settings token`. Returns the output.
 #[track_caller]
 pub fn grant(shop: &WriteFixture, kind: &str, user: &str) -> String {
     shop.server.database.run(&["settings", kind, "--store", "desk", "--user", user])

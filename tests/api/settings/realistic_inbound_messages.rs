@@ -1,5 +1,5 @@
-//! Tests of many inbound messages as channels and bridges really send them: albums (many messages at the same time), and messages with all
-//! kinds of spellings, timestamps and senders.
+//! Tests of many inbound messages, in the forms in which messaging channels really send them: albums (many messages at the same time), and
+//! messages with all kinds of spellings, timestamps and senders.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,6 @@ use crate::{
 
 /// The number of messages in an album, which a channel delivers at the same time.
 const ALBUM: usize = 24;
-/// The number of albums.
 const ALBUMS: usize = 20;
 
 #[test]

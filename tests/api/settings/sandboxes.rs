@@ -85,7 +85,8 @@ fn one_server_has_the_clock_which_outlasts_its_death_and_which_commands_go_by() 
         return;
     }
     if has_pooler() {
-        // The server's lock belongs to a session, which a pooler would share.
+        // The server of a sandbox holds a lock in its PostgreSQL session. A connection pooler shares a session between clients, so the
+        // server refuses to start behind a pooler.
         let refused = sandbox_database().fails_with(SANDBOX, SERVE);
         assert!(refused.contains("a connection pooler is in front of PostgreSQL"), "{refused}");
         return;

@@ -1,5 +1,5 @@
-//! Tests of adding users, of changes of their roles, of the removal of users, and of changes of the users who have access to an account. In
-//! the last two cases, the tickets of users who lose access become unassigned.
+//! Tests of the users of a store: adding and removing users, changing their roles, and changing which users have access to an account. The
+//! tickets of users who are removed or lose access become unassigned.
 
 use std::thread;
 
@@ -39,17 +39,17 @@ fn an_added_user_signs_in_and_is_seen_by_the_contract() {
     assert_eq!((&shown["userId"], &shown["name"]), (&json!(user), &json!("Noi")));
     let theirs = grant(&fixture.shop, "token", &user);
     assert_eq!(fixture.call_as(&theirs, "GET", "/session").send().ok()["role"], "admin");
-    // The store had no role of the kind `admin` or has one already; a second user gets the same role.
+    // The role record of the first admin is used for the second admin, too.
     let second = add(&fixture, &fixture.token, "fon@shop.example", "admin").ok();
     assert_eq!(second["role"], seat["role"]);
-    // Who loses the role of an admin loses the token, also for the time after a promotion.
+    // A user who is no longer an admin loses the token. The token stays invalid even if the user then becomes an owner.
     for role in ["agent", "owner"] {
         let seat = set_role(&fixture, &fixture.token, &id, role).ok();
         assert_eq!((&seat["id"], &seat["roleKind"]), (&json!(id), &json!(role)));
         assert_eq!(fixture.get("/users").send().row(&id), seat);
         fixture.call_as(&theirs, "GET", "/users").send().fails(401);
     }
-    // The same role again changes nothing.
+    // Setting the role that the user already has changes nothing.
     assert_eq!(set_role(&fixture, &fixture.token, &id, "owner").ok()["roleKind"], "owner");
     let user_change = |action: &str, id: &str| (action.to_owned(), "user".to_owned(), id.to_owned());
     let got: Vec<_> = fixture.changes_since(before).into_iter().filter(|(_, kind, _)| kind == "user").collect();
@@ -176,8 +176,8 @@ fn of_two_owners_who_remove_each_other_one_stays() {
             let other = scope.spawn(|| fixture.call_as(&cat, "DELETE", "/users").query("id", "seat-ann").exchange().status);
             [one.join().unwrap_or_default(), other.join().unwrap_or_default()]
         });
-        // One of the two requests succeeds. The other request is refused: with 401 or 403 if its caller was already removed, or with 409 because
-        // it would remove the last owner.
+        // One of the two requests succeeds. The other request is refused: with 401 or 403 if its caller was already removed, or with 409
+        // because it would remove the last owner.
         assert!(statuses.contains(&200) && statuses.iter().any(|status| [401, 403, 409].contains(status)), "{statuses:?}");
         let owners = fixture.shop.server.database.ask("SELECT id FROM users WHERE store_id = 'desk' AND role_id = 'role-owner'");
         assert_eq!(owners.len(), 1);

@@ -1,4 +1,4 @@
-//! Tests of webhooks in the settings API: their management, the delivery log and replays. Also tests the event feed.
+//! Tests of webhooks in the settings API: their management, the delivery log and replays. Also tests the list of events (`/events`).
 
 use serde_json::{Value, json};
 
@@ -165,7 +165,7 @@ fn every_kind_of_event_is_delivered() {
     });
     fixture.post("/messages", mail).ok();
     fixture.post("/webhooks/test", json!({"webhookId": id})).ok();
-    // The older revision has no operation that assigns tickets, so no `ticket.assigned` is expected.
+    // The older revision of the API has no operation that assigns tickets, so no `ticket.assigned` is expected.
     let mut expected: Vec<_> = KINDS.into_iter().filter(|kind| !REV_A || *kind != "ticket.assigned").chain(["webhook.test"]).collect();
     expected.sort_unstable();
     until("every kind came", || {

@@ -1,4 +1,5 @@
-//! Tests of POST /tickets/assign (in the newer revision only): the assigned tickets in the response, and the items that are refused.
+//! Tests of POST /tickets/assign, which only the newer revision of the API has: the assigned tickets in the response, and the items that
+//! are refused.
 
 use serde_json::{Value, json};
 

@@ -208,14 +208,14 @@ fn a_closed_ticket_is_sorted_by_the_last_message_of_its_window() {
     let first = |statuses: Value| shop.post("/tickets/list", json!({"statuses": statuses})).send().ids().remove(0);
     assert_eq!(first(json!(["open", "closed"])), "t-ahead");
     shop.close(json!({"ticketId": "t-ahead"})).ok();
-    // The message was sent after the ticket was closed, so it no longer belongs to the ticket.
+    // The time of the message is in the future. So the message was sent after the ticket was closed, and no longer belongs to the ticket.
     shop.api.get("/messages").query("ticketId", "t-ahead").query("pageSize", 1).send().lists(&[]);
     assert_eq!(first(json!(["closed"])), "t-shut");
 }
 
-/// The ticket `t-later` is closed while the older ticket of its conversation is open. Only an import can create this state. When the test
-/// closes the older ticket, the message `m-2` belongs to that ticket and no longer to `t-later`, since a ticket has only messages that were
-/// sent after the close of the ticket before it.
+/// A conversation has two tickets. The newer one, `t-later`, is closed, while the older one is still open. Only an import can create this
+/// state. A ticket has only messages that were sent after the ticket before it was closed. At first, `m-2` belongs to `t-later`. Then the
+/// test closes the older ticket. Since `m-2` was sent before this moment, it now belongs to the older ticket.
 #[test]
 fn a_message_that_moves_to_the_older_of_two_tickets_no_longer_sorts_the_other() {
     let mut lines = crate::fixture::write_store();

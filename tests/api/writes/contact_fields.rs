@@ -1,5 +1,5 @@
-//! Tests of PATCH /contacts/field-values: changed values, and the timestamp for optimistic concurrency. The module `values` tests which
-//! values are accepted.
+//! Tests of PATCH /contacts/field-values: changed values, and the timestamp for optimistic concurrency. The module `field_values` tests
+//! which values are accepted.
 
 use serde_json::{Value, json};
 

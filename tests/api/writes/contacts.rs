@@ -146,7 +146,7 @@ fn a_primary_email_or_phone_belongs_to_one_contact() {
         }
         shop.post("/contacts", json!({"firstName": "Mia", "phone": "+66812345678"})).send().fails(409);
         shop.post("/contacts", json!({"firstName": "Mia", "email": "new@example.com", "phone": "+66812345678"})).send().fails(409);
-        // The form of the body is checked before the conflict.
+        // The form of the body is checked before the server looks for another contact with the same e-mail address.
         shop.post("/contacts", json!({"firstName": "", "email": "mia@example.com"})).send().refuses("body.firstName");
     });
     // Only the primary e-mail address and phone number of a contact are unique. A new contact may have the secondary e-mail address and

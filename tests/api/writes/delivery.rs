@@ -1,4 +1,5 @@
-//! Tests of the outbox: a message is delivered after the response to its request, retried, or given up (our decisions, section 7).
+//! Tests of the outbox, the queue of messages that wait to be sent. A message is sent after the response to its request. If the channel
+//! does not accept it, the server tries again, and finally gives up.
 
 use serde_json::{Value, json};
 

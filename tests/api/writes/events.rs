@@ -1,4 +1,4 @@
-//! Tests of events (our decisions, section 8): which events each write causes, their content and their order.
+//! Tests of events: which events each write causes, their content and their order.
 
 use serde_json::{Value, json};
 

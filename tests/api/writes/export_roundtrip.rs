@@ -1,5 +1,5 @@
-//! Tests of the round trip of an export: all records that writes and channels stored can be exported and imported, and the export of the
-//! imported store has the same bytes.
+//! Tests the round trip of an export. A store gets records from API requests and from channels. Its export is imported into another store.
+//! The export of that store must have the same bytes.
 
 use serde_json::{Value, json};
 

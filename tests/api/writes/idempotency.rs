@@ -1,5 +1,4 @@
-//! Tests of idempotency keys, the header `Idempotency-Key` (our decisions, section 6): a write that is sent again with the same key is
-//! executed once.
+//! Tests of idempotency keys, the header `Idempotency-Key`: a write that is sent again with the same key is executed once.
 
 use serde_json::{Value, json};
 
@@ -53,7 +52,7 @@ fn calls(shop: &WriteFixture) -> Vec<Call> {
             ),
         ]);
     }
-    // The list must have as many requests as this revision has write operations.
+    // The list must have as many requests as the API revision under test has write operations.
     assert_eq!(calls.len(), WRITES.iter().filter(|(path, _)| is_served(path)).count());
     calls
 }

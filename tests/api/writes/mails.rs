@@ -9,7 +9,8 @@ use crate::{
     fixture::{channels, two},
 };
 
-/// A message text with which every delivery attempt on a simulated channel fails. The message stays in the outbox, where the test reads it.
+/// A message text with which every delivery attempt on a simulated channel fails. The message stays in the outbox (the queue of messages
+/// that wait to be sent), where the test reads it.
 const WAITING: &str = "simulate:down";
 
 fn new(shop: &WriteFixture, more: Value) -> Answer {

@@ -42,7 +42,7 @@ use crate::{
 /// The maximum time that a test waits for effects that follow a response, such as a delivery.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A server with at least one store, and a caller that has all scopes in the first store.
+/// A server with at least one store, and an API client with a key that has all scopes in the first store.
 pub struct WriteFixture {
     pub server: Server,
     pub key: Key,
@@ -54,7 +54,7 @@ impl WriteFixture {
         Self::with(&[("desk", write_store())])
     }
 
-    /// Starts a server with these stores. The caller belongs to the first store.
+    /// Starts a server with these stores. The key of the API client belongs to the first store.
     pub fn with(stores: &[(&str, Vec<Value>)]) -> Self {
         Self::with_settings(stores, &[])
     }
@@ -87,7 +87,7 @@ impl WriteFixture {
         self.events().iter().map(text).collect()
     }
 
-    /// Returns the events recorded for the caller's store, oldest first.
+    /// Returns the events recorded for the first store, oldest first.
     #[track_caller]
     pub fn events(&self) -> Vec<Value> {
         self.events_after(&self.api.store, None)
@@ -108,7 +108,8 @@ impl WriteFixture {
         self.events().iter().map(|event| event["type"].as_str().unwrap_or_default().to_owned()).collect()
     }
 
-    /// Waits until the outbox is empty. Then returns the export, the events and the undelivered messages of a store as text.
+    /// Waits until the outbox (the queue of messages that wait to be sent) is empty. Then returns the export, the events and the
+    /// undelivered messages of a store as text.
     #[track_caller]
     pub fn snapshot(&self, store: &str) -> String {
         self.settled();
@@ -132,19 +133,20 @@ impl WriteFixture {
         }
     }
 
-    /// Returns the undelivered messages of the caller's store: those that are still in the outbox or were given up.
+    /// Returns the undelivered messages of the first store: those that are still in the outbox, and those that the server gave up.
     #[track_caller]
     pub fn undelivered(&self) -> Vec<Value> {
         parsed(&self.server.database.run(&["message", "undelivered", "--store", &self.api.store]))
     }
 
-    /// Returns the outbox entries, in the form in which they are handed to their channels.
+    /// Returns the messages in the outbox, in the form in which the server passes them to the channels.
     #[track_caller]
     pub fn parcels(&self) -> Vec<Value> {
         parsed(&self.server.database.ask("SELECT parcel FROM outbound ORDER BY position").join("\n"))
     }
 
-    /// Runs an action, and asserts that it leaves [`Self::snapshot`] of the caller's store unchanged. Returns the result of the action.
+    /// Runs an action, and asserts that the [`Self::snapshot`] of the first store is the same before and after it. Returns the result of
+    /// the action.
     #[track_caller]
     pub fn assert_unchanged<T>(&self, act: impl FnOnce() -> T) -> T {
         let before = self.snapshot(&self.api.store);
@@ -291,8 +293,8 @@ pub fn parsed(lines: &str) -> Vec<Value> {
     lines.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("not JSON: {line}: {error}"))).collect()
 }
 
-/// Returns the expected JSON of an outbound message in this revision of the API. The id and the time of sending come from `shown`. The
-/// older revision shows `payload`, the newer one shows `text`, and `kind` as `type`, each unless it is `None`.
+/// Returns the expected JSON of an outbound message in the API revision under test. The id and the time of sending come from `shown`.
+/// Revision A shows `payload`. Revision B shows `text`, and shows `kind` as the property `type`. A property that is `None` is absent.
 pub fn outbound(shown: &Value, conversation: &str, account: &str, payload: Value, text: Option<&str>, kind: Option<&str>) -> Value {
     let (id, sent) = (&shown["id"], stamp(shown, "sentAt"));
     if REV_A {

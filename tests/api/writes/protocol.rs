@@ -22,14 +22,14 @@ pub const WRITES: [(&str, &str); 13] = [
     ("/messages/template/phone", "post"),
 ];
 
-/// The paths of the operations in [`WRITES`] that only the newer revision has.
+/// The paths of the operations in [`WRITES`] that only the newer revision of the API has.
 const NEWER: [&str; 5] = ["/tickets/assign", "/messages/email/new", "/messages/email", "/messages/template", "/messages/template/phone"];
 
 pub fn is_served(path: &str) -> bool {
     !REV_A || !NEWER.contains(&path)
 }
 
-/// Returns the path and the method of each write operation that this revision has.
+/// Returns the path and the method of each write operation that the API revision under test has.
 fn writes() -> impl Iterator<Item = (&'static str, String)> {
     let served = WRITES.into_iter().filter(|(path, _)| is_served(path));
     served.map(|(path, method)| (path, method.to_ascii_uppercase()))

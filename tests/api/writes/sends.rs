@@ -24,7 +24,7 @@ pub fn untouched<T>(shop: &WriteFixture, act: impl FnOnce() -> T) -> T {
     outcome
 }
 
-/// Returns a valid request for each operation of this revision that sends a message.
+/// Returns a valid request for each operation that sends a message in the API revision under test.
 fn good(shop: &WriteFixture) -> Vec<Call> {
     let mut calls = vec![shop.post("/messages", json!({"conversationId": "conv-web", "text": "Hi"}))];
     if !REV_A {

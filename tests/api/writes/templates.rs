@@ -123,7 +123,8 @@ fn a_template_is_sent_whenever_the_contact_last_wrote() {
     shop.text("conv-wa-late", "x").refuses("body.conversationId");
 }
 
-/// Only the newer revision can send templates, and only the older one shows `payload`. So the test reads the payload from an export.
+/// Only the newer revision of the API can send templates, and only the older one shows `payload`. So the test reads the payload from an
+/// export.
 #[test]
 fn the_payload_of_a_template_has_its_variables() {
     if REV_A {

@@ -1,5 +1,5 @@
-//! Tests of PATCH /tickets/field-values: the ticket in the response, and the timestamp for optimistic concurrency. The module `values`
-//! tests which values are accepted.
+//! Tests of PATCH /tickets/field-values: the ticket in the response, and the timestamp for optimistic concurrency. The module
+//! `field_values` tests which values are accepted.
 
 use serde_json::{Value, json};
 
@@ -208,6 +208,6 @@ fn system_keys_and_inactive_fields_are_read_only() {
 fn a_hidden_field_accepts_a_value() {
     let shop = WriteFixture::open();
     assert_eq!(shop.set("t-free", "f-hidden", json!("x")).ok()["ticketFields"], json!({"f-hidden": "x"}));
-    // The field `f-hidden` is required, but a request can unset it.
+    // The field `f-hidden` is required. Even so, a request can remove its value.
     shop.set("t-free", "f-hidden", Value::Null).ok();
 }

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# run.sh REVISION TOOLS SCRATCH: generates the Python client, type-checks the calls with mypy and runs them. COUNTERPART_URL and
-# COUNTERPART_KEY are the URL of a live server of that revision and an API key.
-# REVISION is rev-a or rev-b, TOOLS is the folder of the installed tools, and SCRATCH is a folder for generated files.
+# run.sh REVISION TOOLS SCRATCH: generates a Python client from the OpenAPI document, type-checks the scripts that use the client (calls.py
+# and, for revision B, revision_b_calls.py) with mypy, and runs them. COUNTERPART_URL and COUNTERPART_KEY are the URL of a live server of
+# that revision and an API key. REVISION is rev-a or rev-b, TOOLS is the folder of the installed tools, and SCRATCH is a folder for
+# generated files.
 set -euo pipefail
 revision=$1 tools=$2 scratch=$3/python-$1
 here=$(cd "$(dirname "$0")" && pwd)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# build.sh TOOLS: generates the Rust clients of both revisions and builds the calls as TOOLS/target/debug/calls. TOOLS is the folder of the
-# installed tools. Unchanged parts are not rebuilt.
+# build.sh TOOLS: generates Rust clients from the OpenAPI documents of both revisions of the API. Then builds the program `calls`, which
+# uses the clients, as TOOLS/target/debug/calls. TOOLS is the folder of the installed tools. Unchanged parts are not rebuilt.
 set -euo pipefail
 tools=$1
 here=$(cd "$(dirname "$0")" && pwd)
@@ -14,9 +14,9 @@ refresh() {
 }
 (cd "$here" && find . -type f ! -name '*.sh') | while read -r file; do refresh "$here/$file" "$workspace/$file"; done
 
-# for_rust DOCUMENT [open]: prints the document in the form that the Rust generators need (docs/integrating.md). With `open`, the schema of
-# an object with known and additional properties becomes the schema of any object, since openapi-generator would leave out the additional
-# properties.
+# for_rust DOCUMENT [open]: prints an OpenAPI document in the form that the Rust generators need (docs/integrating.md). Some schemas have
+# listed properties and also allow additional ones. For these, openapi-generator would leave out the additional properties. With `open`,
+# such a schema no longer lists properties, so that the generated type accepts any property.
 for_rust() {
     python3 - "$@" <<'END'
 import json, sys
@@ -39,7 +39,8 @@ for revision in rev-a rev-b; do
     [ "$(cat "$made" 2>/dev/null)" = "$what" ] && continue
     rm -rf -- "$generated" "$made"
     for_rust "$openapi/$revision.json" open >"$workspace/openapi/$revision.open.json"
-    # The generated calls return no headers. The middleware option gives access to them, since the cursor is in a header.
+    # The generated functions do not return the headers of a response, but the cursor of the next page is in a header. The option
+    # `supportMiddleware` lets a middleware read the headers.
     openapi-generator-cli generate --generator-name rust --library reqwest --input-spec "$workspace/openapi/$revision.open.json" \
         --output "$generated" \
         --additional-properties="packageName=$revision,supportMiddleware=true,reqwestDefaultFeatures="

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# run.sh REVISION TOOLS SCRATCH: generates the TypeScript client, compiles the calls and runs them. COUNTERPART_URL and
-# COUNTERPART_KEY are the URL of a live server of that revision and an API key.
-# REVISION is rev-a or rev-b, TOOLS is the folder of the installed tools, and SCRATCH is a folder for generated files.
+# run.sh REVISION TOOLS SCRATCH: generates TypeScript types from the OpenAPI document, compiles the scripts that use them (calls.ts and, for
+# revision B, revision_b_calls.ts), and runs the scripts. COUNTERPART_URL and COUNTERPART_KEY are the URL of a live server of that revision
+# and an API key. REVISION is rev-a or rev-b, TOOLS is the folder of the installed tools, and SCRATCH is a folder for generated files.
 set -euo pipefail
 revision=$1 tools=$2 scratch=$3/typescript-$1
 here=$(cd "$(dirname "$0")" && pwd)

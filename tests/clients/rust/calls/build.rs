@@ -12,8 +12,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         let path = documents.join(format!("{revision}.json"));
         println!("cargo::rerun-if-changed={}", path.display());
         let mut document: Value = serde_json::from_str(&fs::read_to_string(path)?)?;
-        // For a named schema that may be null, progenitor generates two types with one name. So `nullable` is removed: the calls of
-        // this program send no null.
+        // For a named schema that may be null, progenitor generates two types with the same name, which do not compile. So this script
+        // removes `nullable` from the named schemas. The program never sends null, so nothing is missing.
         for schema in document["components"]["schemas"].as_object_mut().into_iter().flat_map(|all| all.values_mut()) {
             schema.as_object_mut().map(|schema| schema.remove("nullable"));
         }

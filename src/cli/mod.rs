@@ -23,6 +23,7 @@ mod migrate;
 mod openapi;
 mod progress;
 mod reindex;
+mod scale;
 mod secrets;
 mod serve;
 mod settings;
@@ -97,6 +98,9 @@ pub enum Command {
     /// List or rotate the keys that encrypt the stored secrets of webhooks, bridges and the server
     #[command(subcommand)]
     Secrets(secrets::SecretsCommand),
+    /// Spread the stores of a PostgreSQL database over several nodes with Citus
+    #[command(subcommand)]
+    Scale(scale::ScaleCommand),
     /// Rebuild the search index
     Reindex(reindex::Reindex),
     /// Serve the assistant tools (Model Context Protocol) over standard input and output
@@ -175,6 +179,7 @@ impl Command {
             Self::Settings(command) => command.run(config).await,
             Self::Clock(command) => command.run().await,
             Self::Secrets(command) => command.run(config).await,
+            Self::Scale(command) => command.run(config).await,
             Self::Reindex(command) => command.run(config).await,
             Self::Mcp(command) => command.run(config).await,
             Self::Openapi(command) => command.run(),

@@ -169,7 +169,7 @@ impl Db {
 
     /// Assigns sequence numbers to the committed entries that have none, of one store or of all stores.
     pub async fn number_record_changes(&self, of: Option<&StoreId>, now: Timestamp) -> Result<()> {
-        self.number_rows(ENTRIES, of, |store, positions| [number(store, positions, now), count(store)]).await
+        self.number_rows(ENTRIES, of, |store, positions| vec![number(store, positions, now), count(store)]).await
     }
 
     /// Deletes the entries that are older than a week, and all entries of inactive feeds. Makes a feed inactive that was not read for a

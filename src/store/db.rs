@@ -192,7 +192,7 @@ impl Db {
         } else {
             return Err(Error::Unavailable("the database URL must begin with sqlite:// or postgres://".to_owned()));
         };
-        Ok(Self {
+        let db = Self {
             address,
             file,
             reads,
@@ -207,13 +207,17 @@ impl Db {
             replica: None,
             on_replica: false,
             share: None,
-        })
+        };
+        Ok(Self { is_distributed: db.detect_distribution().await?, ..db })
     }
 
     /// Adds a standby. The handles that [`Db::on_replica`] returns read from the standby.
     pub async fn with_replica(self, url: &str, connections: u32) -> Result<Self> {
         if self.backend() != DbBackend::Postgres {
             return Err(Error::Unavailable("`--read-url` needs a PostgreSQL database; a SQLite file has no standby".to_owned()));
+        }
+        if self.is_distributed {
+            return Err(Error::Unavailable("`--read-url` needs one server; this database is distributed over several".to_owned()));
         }
         let address = ServerAddress::from_str(url)?;
         if address.has_several_hosts() || address.is_read_write() {

@@ -14,6 +14,10 @@ pub(super) const SUBSCRIPTION_MATCHES: &str = " AND (w.account_id IS NULL OR w.a
      AND (NOT EXISTS (SELECT 1 FROM webhook_kinds k WHERE k.store_id = w.store_id AND k.webhook_id = w.id) \
           OR EXISTS (SELECT 1 FROM webhook_kinds k WHERE k.store_id = w.store_id AND k.webhook_id = w.id AND k.kind = e.type))";
 
+/// Locks the webhooks of a store until the end of the transaction, on PostgreSQL. If a webhook were disabled or deleted before the events are
+/// queued and committed, its new deliveries would remain in the queue.
+const LOCKED_WEBHOOKS: &str = "SELECT id FROM webhooks WHERE store_id = $1 AND enabled = TRUE ORDER BY id FOR SHARE";
+
 const EVENTS: NumberedTable = NumberedTable { name: "events", lock: AdvisoryLock::EventNumbers };
 
 /// The most events that one statement reads in search of events of the requested kinds.
@@ -30,8 +34,12 @@ impl Db {
     /// Assigns sequence numbers to the committed events that have none, of one store or of all stores. The same transaction queues each of
     /// these events for the webhooks that subscribe to it, so that every event with a number has been queued.
     pub async fn number_events(&self, of: Option<&StoreId>, now: Timestamp) -> Result<()> {
-        let backend = self.backend();
-        self.number_rows(EVENTS, of, |store, positions| [number(store, positions), queue(backend, store, positions, now)]).await
+        let locked = (self.backend() == DbBackend::Postgres).then_some(LOCKED_WEBHOOKS);
+        let number = |store: &StoreId, positions: &[i64]| {
+            let lock = locked.map(|locked| Sql::of(store, locked));
+            lock.into_iter().chain([number(store, positions), queue(store, positions, now)]).collect()
+        };
+        self.number_rows(EVENTS, of, number).await
     }
 
     /// Returns at most `limit` events after a sequence number, in the order of numbers.
@@ -77,17 +85,12 @@ fn number(store: &StoreId, positions: &[i64]) -> Sql {
 }
 
 /// Returns the statement that queues the events of a store at these positions for the webhooks that subscribe to them.
-fn queue(backend: DbBackend, store: &StoreId, positions: &[i64], now: Timestamp) -> Sql {
+fn queue(store: &StoreId, positions: &[i64], now: Timestamp) -> Sql {
     let mut sql = Sql::of(store, "INSERT INTO deliveries (store_id, webhook_id, event_id, kind, sequence, attempts, due_at) ");
     sql.push("SELECT e.store_id, w.id, e.id, e.type, e.sequence, 0, ").integer(now.millis());
     sql.push(" FROM events e JOIN webhooks w ON w.store_id = e.store_id AND w.enabled = TRUE")
         .push(SUBSCRIPTION_MATCHES)
         .push(" WHERE e.store_id = $1 AND e.position IN ");
     sql.integers(positions).push(" ORDER BY e.position");
-    if backend == DbBackend::Postgres {
-        // Locks the webhooks: if a webhook were disabled or deleted before this transaction commits, its new deliveries would remain in the
-        // queue.
-        sql.push(" FOR SHARE OF w");
-    }
     sql
 }

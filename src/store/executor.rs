@@ -57,6 +57,7 @@ impl Db {
             // Boxed: this future is large and would enlarge every future that awaits it, also on SQLite. A future is moved several times
             // during a request, and moving a large future costs time.
             Reads::Postgres(lines) => {
+                sql = self.with_coordinator_snapshot(sql).await?;
                 let mut decoded = RowDecoder { decode, rows: Ok(Vec::new()) };
                 Box::pin(self.rows_within(share, lines, &sql, &mut decoded)).await.and(decoded.rows)
             }

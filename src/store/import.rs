@@ -234,11 +234,12 @@ impl Import {
                 self.run(sql, [self.store.as_str().into()]).await?;
             }
         }
+        // Citus does not support `IN` with a local table in a statement that locks rows; it supports an array.
         for sql in [
-            "SELECT COUNT(*) FROM (SELECT c.id FROM conversations c JOIN import_touched t ON t.id = c.id \
-             WHERE c.store_id = ? ORDER BY c.id FOR NO KEY UPDATE OF c) AS held",
-            "SELECT COUNT(*) FROM (SELECT k.id FROM tickets k JOIN import_touched t ON t.id = k.conversation_id \
-             WHERE k.store_id = ? ORDER BY k.id FOR NO KEY UPDATE OF k) AS held",
+            "SELECT COUNT(*) FROM (SELECT id FROM conversations WHERE store_id = ? AND id = ANY (ARRAY(SELECT id FROM import_touched)) \
+             ORDER BY id FOR NO KEY UPDATE) AS held",
+            "SELECT COUNT(*) FROM (SELECT id FROM tickets WHERE store_id = ? AND conversation_id = ANY (ARRAY(SELECT id FROM import_touched)) \
+             ORDER BY id FOR NO KEY UPDATE) AS held",
         ] {
             self.run(sql, [self.store.as_str().into()]).await?;
         }

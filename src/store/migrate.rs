@@ -56,7 +56,7 @@ impl Db {
     }
 
     /// Begins a transaction for a migration. Until it ends, no other process migrates.
-    async fn begin_migration(&self) -> Result<(DatabaseConnection, DatabaseTransaction)> {
+    pub(in crate::store) async fn begin_migration(&self) -> Result<(DatabaseConnection, DatabaseTransaction)> {
         let (connection, tx) = self.begin_alone(TransactionKind::Write).await?;
         if self.backend() == DbBackend::Postgres {
             tx.execute_unprepared(&AdvisoryLock::Migration.of_transaction()).await?;
@@ -67,6 +67,10 @@ impl Db {
     /// Reverts the newest `steps` migrations. The data in the tables and columns that they added is lost. Refuses to drop the table that
     /// marks a sandbox: the database would then count as an ordinary one, with records that may be dated in the future.
     pub async fn migrate_down(&self, steps: u32) -> Result<()> {
+        if self.is_distributed() {
+            let reason = "the tables are distributed over several nodes, which no migration takes back; restore a back-up instead";
+            return Err(Error::Unusable(reason.to_owned()));
+        }
         let (connection, tx) = self.begin_migration().await?;
         let names = applied(&tx).await?;
         let takes_mark = names.iter().rev().take(steps as usize).any(|name| name == SANDBOX_MIGRATION);

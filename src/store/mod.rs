@@ -88,6 +88,7 @@ mod contacts;
 mod conversations;
 pub mod copy_database;
 mod db;
+pub mod distributed;
 pub mod entity;
 mod error;
 pub mod events;

@@ -45,7 +45,7 @@ impl Db {
         &self,
         table: NumberedTable,
         of: Option<&StoreId>,
-        number: impl Fn(&StoreId, &[i64]) -> [Sql; 2],
+        number: impl Fn(&StoreId, &[i64]) -> Vec<Sql>,
     ) -> Result<()> {
         let (mut last, mut failed) = (String::new(), None);
         loop {
@@ -68,7 +68,7 @@ impl Db {
         &self,
         table: NumberedTable,
         store: &StoreId,
-        number: impl Fn(&StoreId, &[i64]) -> [Sql; 2],
+        number: impl Fn(&StoreId, &[i64]) -> Vec<Sql>,
     ) -> Result<()> {
         loop {
             let tx = self.begin().await?;

@@ -197,7 +197,7 @@ impl Write {
             .column(users::Column::UserId)
             .filter(users::Column::StoreId.eq(self.store()))
             .filter(users::Column::UserId.is_not_null())
-            .filter(Expr::from(role_kind()).eq(OWNER))
+            .filter(Expr::from(role_kind(Some(self.store()))).eq(OWNER))
             .order_by_asc(users::Column::CreatedAt)
             .order_by_asc(users::Column::Id)
             .limit(1);

@@ -59,20 +59,25 @@ impl PagedRow for Label {
     }
 }
 
-/// Returns a subquery for a column of a user's role. Its value is NULL if the store has no such role.
-fn role(column: roles::Column) -> SelectStatement {
+/// Returns a subquery for a column of a user's role. Its value is NULL if the store has no such role. `of`: the store, if it is known; then
+/// the subquery names it, so that a distributed database reads one node.
+fn role(column: roles::Column, of: Option<&StoreId>) -> SelectStatement {
+    let store_id = Expr::col((roles::Entity, roles::Column::StoreId));
     let mut query = Query::select();
     query
         .column((roles::Entity, column))
         .from(roles::Entity)
-        .and_where(Expr::col((roles::Entity, roles::Column::StoreId)).equals((users::Entity, users::Column::StoreId)))
+        .and_where(match of {
+            Some(store) => store_id.eq(store.as_str()),
+            None => store_id.equals((users::Entity, users::Column::StoreId)),
+        })
         .and_where(Expr::col((roles::Entity, roles::Column::Id)).equals((users::Entity, users::Column::RoleId)));
     query
 }
 
-/// Returns a subquery for the kind of a user's role.
-pub(in crate::store) fn role_kind() -> SelectStatement {
-    role(roles::Column::Kind)
+/// Returns a subquery for the kind of a user's role. `of`: the store, if it is known.
+pub(in crate::store) fn role_kind(of: Option<&StoreId>) -> SelectStatement {
+    role(roles::Column::Kind, of)
 }
 
 impl From<roles::Model> for Role {
@@ -99,9 +104,9 @@ impl Db {
     /// role.
     pub async fn users(&self, store: &StoreId, user: Option<&UserId>) -> Result<Vec<(User, Option<Role>)>> {
         let query = users::Entity::find()
-            .expr(role(roles::Column::Id))
-            .expr(role(roles::Column::Name))
-            .expr(role(roles::Column::Kind))
+            .expr(role(roles::Column::Id, Some(store)))
+            .expr(role(roles::Column::Name, Some(store)))
+            .expr(role(roles::Column::Kind, Some(store)))
             .filter(users::Column::StoreId.eq(store))
             .apply_if(user, |query, user| query.filter(users::Column::UserId.eq(user)))
             .order_by_asc(users::Column::CreatedAt)

@@ -23,6 +23,39 @@ pub const BINARY: &str = env!("CARGO_BIN_EXE_counterpart");
 /// The environment variable with the address of a connection pooler in front of the PostgreSQL server (see `tests/pgbouncer.sh`).
 const POOLER: &str = "COUNTERPART_TEST_POOLER";
 
+/// The environment variable with the addresses of the other nodes, separated by commas, if the PostgreSQL server is the coordinator of a
+/// Citus cluster (see `tests/citus.sh`). Databases are then distributed before a test runs.
+const WORKERS: &str = "COUNTERPART_TEST_CITUS_WORKERS";
+
+/// Returns the addresses of the nodes of the cluster apart from the coordinator `admin`. Empty for a single server.
+fn workers() -> Vec<String> {
+    let workers = std::env::var(WORKERS).unwrap_or_default();
+    workers.split(',').filter(|url| !url.is_empty()).map(str::to_owned).collect()
+}
+
+/// Executes a statement on the PostgreSQL server `admin` and on the other nodes of its cluster.
+fn execute_on_nodes(admin: &str, statement: &str) {
+    workers().iter().map(String::as_str).chain([admin]).for_each(|node| execute(node, statement));
+}
+
+/// Makes the new databases with this name, one on each node, a cluster.
+fn make_cluster(admin: &str, name: &str) {
+    execute_on_databases(admin, name, "create extension citus");
+    let place = |url: &str| {
+        let address = url.rsplit('@').next().and_then(|rest| rest.split('/').next()).unwrap_or_default().to_owned();
+        address.split_once(':').map(|(host, port)| format!("('{host}', {port})")).expect("a node's address has a host and a port")
+    };
+    execute(&on_database(admin, name), &format!("select citus_set_coordinator_host{}", place(admin)));
+    for worker in workers() {
+        execute(&on_database(admin, name), &format!("select citus_add_node{}", place(&worker)));
+    }
+}
+
+/// Executes a statement in the database with this name on each node.
+fn execute_on_databases(admin: &str, name: &str, statement: &str) {
+    workers().iter().map(String::as_str).chain([admin]).for_each(|node| execute(&on_database(node, name), statement));
+}
+
 /// Whether the servers under test reach PostgreSQL through a connection pooler.
 #[allow(dead_code, reason = "not every test binary runs through a pooler")]
 pub fn has_pooler() -> bool {
@@ -75,7 +108,7 @@ impl Database {
         let Some((admin, original)) = &template.database.postgres else { return template.database.copied(BINARY) };
         let name = free_name();
         // `file_copy` is faster than the default strategy, which writes every page of the copy to the WAL.
-        execute(admin, &format!("create database {name} template {original} strategy file_copy"));
+        execute_on_nodes(admin, &format!("create database {name} template {original} strategy file_copy"));
         let mut database = Self::on(admin, name.clone());
         // Tests reach only copies through the pooler, not templates, since PostgreSQL does not copy a template in which a pooler keeps
         // sessions open.
@@ -223,7 +256,35 @@ impl Database {
     /// Executes a statement on the database directly, for states that a test cannot reach through the API, or could reach only after a long
     /// wait.
     pub fn sql(&self, statement: &str) {
-        execute(&self.direct(), statement);
+        let writes = ["insert", "update", "delete", "with"].iter().any(|verb| statement.trim_start().to_lowercase().starts_with(verb));
+        if !self.is_distributed() || !writes {
+            return execute(&self.direct(), statement);
+        }
+        run_on(&self.direct(), async |connection| {
+            let tx = sea_orm::TransactionTrait::begin(&connection).await?;
+            sea_orm::ConnectionTrait::execute_unprepared(&tx, "select begin_distributed_write()").await?;
+            sea_orm::ConnectionTrait::execute_unprepared(&tx, statement).await?;
+            tx.commit().await?;
+            connection.close().await
+        })
+        .unwrap_or_else(|error| panic!("{statement}: {error}"));
+    }
+
+    /// Returns whether the stores are distributed over the nodes of a cluster.
+    #[allow(dead_code, reason = "not every test binary runs on a cluster")]
+    pub fn is_distributed(&self) -> bool {
+        self.postgres.is_some() && !workers().is_empty()
+    }
+
+    /// Creates a migrated database without data, on one server also if there is a cluster.
+    #[allow(dead_code, reason = "not every test binary needs one server")]
+    pub fn undistributed() -> Self {
+        let Some(admin) = std::env::var_os("COUNTERPART_TEST_POSTGRES").filter(|_| !workers().is_empty()) else { return Self::fresh() };
+        let (admin, name) = (admin.to_string_lossy().into_owned(), free_name());
+        execute(&admin, &format!("create database {name}"));
+        let database = Self::on(&admin, name);
+        database.run(&["migrate", "up"]);
+        database
     }
 
     /// Makes PostgreSQL accept connections to the database (`everybody` is true), or refuse them and close the existing ones (false).
@@ -254,7 +315,7 @@ impl Database {
 impl Drop for Database {
     fn drop(&mut self) {
         if let Some((admin, name)) = &self.postgres {
-            execute(admin, &format!("drop database if exists {name} with (force)"));
+            execute_on_nodes(admin, &format!("drop database if exists {name} with (force)"));
         }
     }
 }
@@ -269,7 +330,7 @@ struct Template {
 const REMOVE: &str = r#"
 cat
 rm -rf -- "$1"
-[ -z "$2" ] || psql --no-psqlrc --quiet --command "drop database if exists $3 with (force)" "$2"
+for node in $2; do psql --no-psqlrc --quiet --command "drop database if exists $3 with (force)" "$node"; done
 "#;
 
 impl Template {
@@ -279,7 +340,10 @@ impl Template {
         let database = admin.as_ref().map_or_else(
             || Database::of(BINARY),
             |admin| {
-                execute(admin, &format!("create database {name}"));
+                execute_on_nodes(admin, &format!("create database {name}"));
+                if !workers().is_empty() {
+                    make_cluster(admin, &name);
+                }
                 Database::on(admin, name.clone())
             },
         );
@@ -287,8 +351,16 @@ impl Template {
         for (id, lines) in stores {
             database.store(id, lines);
         }
+        if let Some(admin) = admin.as_ref().filter(|_| !workers().is_empty()) {
+            database.run(&["scale", "distribute"]);
+            // Citus keeps a session in each of its databases, and PostgreSQL copies only a database without sessions.
+            execute_on_nodes(admin, &format!("alter database {name} with allow_connections false"));
+            execute_on_nodes(admin, &format!("select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname = '{name}'"));
+        }
+        let nodes: Vec<String> = admin.into_iter().flat_map(|admin| workers().into_iter().chain([admin])).collect();
+        let nodes = nodes.join(" ");
         let shell = Command::new("sh")
-            .args(["-c", REMOVE, "sh", &database.home.path().to_string_lossy(), &admin.unwrap_or_default(), &name])
+            .args(["-c", REMOVE, "sh", &database.home.path().to_string_lossy(), &nodes, &name])
             .stdin(Stdio::piped())
             .spawn()
             .expect("sh starts");
@@ -304,12 +376,17 @@ fn free_name() -> String {
 
 /// Connects to a database and executes a statement.
 fn execute(url: &str, statement: &str) {
+    run_on(url, async |connection| {
+        sea_orm::ConnectionTrait::execute_unprepared(&connection, statement).await?;
+        connection.close().await
+    })
+    .unwrap_or_else(|error| panic!("{statement}: {error}"));
+}
+
+/// Connects to a database and does `work` on the connection.
+fn run_on(url: &str, work: impl AsyncFnOnce(sea_orm::DatabaseConnection) -> Result<(), sea_orm::DbErr>) -> Result<(), sea_orm::DbErr> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    runtime.block_on(async {
-        let connection = sea_orm::Database::connect(url).await.expect("the database can be reached");
-        sea_orm::ConnectionTrait::execute_unprepared(&connection, statement).await.unwrap_or_else(|error| panic!("{statement}: {error}"));
-        connection.close().await.expect("the connection is closed");
-    });
+    runtime.block_on(async { work(sea_orm::Database::connect(url).await.expect("the database can be reached")).await })
 }
 
 /// Returns the address of the database `name` on the server of `url`.

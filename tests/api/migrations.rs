@@ -16,7 +16,7 @@ fn taken_back(database: &Database) -> usize {
 
 #[test]
 fn processes_that_start_at_once_migrate_once() {
-    let database = Database::fresh();
+    let database = Database::undistributed();
     let steps = taken_back(&database);
     let start = |_| {
         Command::new(BINARY)
@@ -38,7 +38,7 @@ fn processes_that_start_at_once_migrate_once() {
 
 #[test]
 fn migrations_can_be_reverted_and_applied_again() {
-    let database = Database::fresh();
+    let database = Database::undistributed();
     database.run(&["store", "create", "--id", "gone", "--name", "Gone"]);
     taken_back(&database);
     database.run(&["migrate", "up"]);

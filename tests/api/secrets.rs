@@ -151,7 +151,8 @@ fn secrets_cannot_be_exchanged_between_rows() {
     let (id, _) = hook(&database, KEY, &endpoint.url());
     let (other, _) = hook(&database, KEY, "https://example.com/");
     database.sql(&format!(
-        "UPDATE webhook_secrets SET secret = (SELECT s.secret FROM webhook_secrets s WHERE s.webhook_id = '{other}') WHERE webhook_id = '{id}'"
+        "UPDATE webhook_secrets SET secret = (SELECT s.secret FROM webhook_secrets s WHERE s.store_id = 'shop' AND s.webhook_id = '{other}') \
+         WHERE store_id = 'shop' AND webhook_id = '{id}'"
     ));
     let server = Server::start_with(database, &[PRIVATE, &[(SETTING, KEY)]].concat());
     test_event(&server.database, KEY, &id);

@@ -18,6 +18,11 @@ fn sqlite_refuses_a_standby_and_postgres_works_without_an_unusable_one() {
         assert!(complaint.contains("`--read-url` needs a PostgreSQL database"), "{complaint}");
         return;
     }
+    if database.is_distributed() {
+        let complaint = database.fails(&["serve", "--listen", "127.0.0.1:0", "--read-url", UNREACHABLE_URL]);
+        assert!(complaint.contains("`--read-url` needs one server"), "{complaint}");
+        return;
+    }
     // `--read-url` names an unreachable server, or the primary itself, which is not a standby. In both cases the server reads from the
     // primary.
     for url in [UNREACHABLE_URL.to_owned(), database.url.clone()] {

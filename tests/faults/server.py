@@ -92,6 +92,8 @@ class Load:
     def __init__(self, server, writers=4, readers=2):
         self.server, self.lock = server, threading.Lock()
         self.acknowledged, self.wrong, self.refused, self.unanswered = {}, [], 0, 0
+        # For each request that was answered with 200: when the answer came, and the seconds that it took.
+        self.times = []
         self.slowest = 0.0
         self.writers, self.readers = writers, readers
         self.go_on()
@@ -124,6 +126,7 @@ class Load:
         with self.lock:
             self.slowest = max(self.slowest, time.monotonic() - began)
             if status == 200:
+                self.times.append((time.monotonic(), time.monotonic() - began))
                 if text is not None:
                     self.acknowledged[text] = time.monotonic()
             elif status == 503 and retry is not None:

@@ -115,6 +115,7 @@ impl Db {
     pub async fn changes_since(&self, mark: &LogPosition, limit: i64) -> Result<Option<ChangesSince>> {
         match self.backend() {
             DbBackend::Sqlite => self.sqlite_changes(mark, limit).await,
+            _ if self.is_distributed() => self.distributed_changes(mark, limit).await,
             _ => self.postgres_changes(mark, limit).await,
         }
     }
@@ -165,15 +166,51 @@ impl Db {
             })
             .await?;
         let Some((now, true, _)) = rows.first() else { return Ok(None) };
-        let next = mark.next.clone().unwrap_or_else(|| now.clone());
-        let rows: Vec<LoggedChange> = rows.into_iter().filter_map(|(.., row)| row).collect();
-        let more = is_full(rows.len(), limit);
-        let reached = match rows.last() {
-            Some(last) if more => LogPosition { position: last.position, next: Some(next), ..mark.clone() },
-            _ => LogPosition { position: 0, snapshot: next, next: None, ..mark.clone() },
-        };
-        Ok(Some(ChangesSince { changes: rows.into_iter().flat_map(each).collect(), mark: reached, more }))
+        let now = now.clone();
+        Ok(Some(page_of_round(mark, &now, rows.into_iter().filter_map(|(.., row)| row).collect(), limit)))
     }
+
+    /// Like [`Db::postgres_changes`], in a distributed database: the log is on several nodes, and all other values are on the coordinator.
+    /// The snapshot is taken before the log is read: the log then shows at least the changes that the snapshot shows. Whether entries were
+    /// deleted is read last, since a deletion is stored before its entries are deleted.
+    async fn distributed_changes(&self, mark: &LogPosition, limit: i64) -> Result<Option<ChangesSince>> {
+        let now = self.first(Sql::fixed("SELECT pg_current_snapshot()::text"), |cells| cells.take::<String>()).await?.unwrap_or_default();
+        let mut sql =
+            Sql::fixed("SELECT position, store_id, kind, record_ids FROM changes WHERE transaction_id > 0 AND (transaction_id >= ");
+        let (end, in_progress) = unseen_of(&mark.snapshot)?;
+        sql.integer(end);
+        if !in_progress.is_empty() {
+            sql.push(" OR transaction_id IN ").integers(&in_progress);
+        }
+        sql.push(") AND position > ").integer(mark.position).push(" ORDER BY position").limit(limit);
+        let rows = self.all(sql, logged).await?;
+        let known = Sql::fixed(&format!("SELECT {SNAPSHOT_IS_VALID} AND {DATABASE_FINGERPRINT} = $2"))
+            .with(Param::Text(mark.snapshot.clone()))
+            .with(Param::Text(mark.witness.clone()));
+        let is_known = self.first(known, |cells| cells.flag()).await? == Some(true);
+        Ok(is_known.then(|| page_of_round(mark, &now, rows, limit)))
+    }
+}
+
+/// Returns the page with these entries, which came after the log position `mark` on PostgreSQL. `now` is the current snapshot.
+fn page_of_round(mark: &LogPosition, now: &str, rows: Vec<LoggedChange>, limit: i64) -> ChangesSince {
+    let next = mark.next.clone().unwrap_or_else(|| now.to_owned());
+    let more = is_full(rows.len(), limit);
+    let reached = match rows.last() {
+        Some(last) if more => LogPosition { position: last.position, next: Some(next), ..mark.clone() },
+        _ => LogPosition { position: 0, snapshot: next, next: None, ..mark.clone() },
+    };
+    ChangesSince { changes: rows.into_iter().flat_map(each).collect(), mark: reached, more }
+}
+
+/// Returns the transactions that a snapshot did not show: the least id that was not assigned yet, and the ids of those in progress. The text
+/// of a snapshot has three parts: `xmin:xmax:ids in progress`.
+fn unseen_of(snapshot: &str) -> Result<(i64, Vec<i64>)> {
+    let damaged = || Error::Damaged(format!("`{snapshot}` is no snapshot"));
+    let mut parts = snapshot.split(':').skip(1);
+    let end = parts.next().and_then(|end| end.parse().ok()).ok_or_else(damaged)?;
+    let in_progress = parts.next().unwrap_or_default().split(',').filter(|id| !id.is_empty()).map(|id| id.parse().map_err(|_| damaged()));
+    Ok((end, in_progress.collect::<Result<_>>()?))
 }
 
 /// Returns the statement that reads a page of the log after a position, on PostgreSQL.

@@ -91,6 +91,28 @@ impl Db {
                 turn.commit().await?;
                 Ok(forgotten)
             }
+            Writes::Postgres(_) if self.is_distributed() => {
+                // The number of the last entry to be deleted is stored first, since the entries and `forgotten_changes` are on several
+                // nodes, whose changes do not become visible at the same time.
+                let old = |what: &str| {
+                    format!(
+                        "{what} FROM changes WHERE {old} AND transaction_id < {OLDEST_RUNNING_ID} AND transaction_id < \
+                         (SELECT MAX(n.transaction_id) FROM changes n WHERE n.store_id = changes.store_id AND n.transaction_id > 0)"
+                    )
+                };
+                let through = self.first(fixed(&old("SELECT MAX(transaction_id)")), |cells| cells.take::<Option<i64>>()).await?;
+                let Some(through) = through.flatten() else { return Ok(0) };
+                let tx = self.begin().await?;
+                let noted = Sql::fixed("UPDATE forgotten_changes SET through = GREATEST(through, $1)").with(Param::Integer(through));
+                tx.run(&noted).await?;
+                tx.commit().await?;
+                let delete = format!("{} AND transaction_id <= $4", old("DELETE"));
+                let delete = self.with_coordinator_snapshot(fixed(&delete).with(Param::Integer(through))).await?;
+                let tx = self.begin().await?;
+                let forgotten = tx.run(&delete).await?;
+                tx.commit().await?;
+                Ok(forgotten)
+            }
             Writes::Postgres(kept) => {
                 // One statement, so that every snapshot shows both the deletion and the new value of `forgotten_changes.through`, or
                 // neither.
@@ -116,17 +138,21 @@ impl Db {
         if self.backend() == DbBackend::Sqlite {
             return Ok(());
         }
-        let tx = self.begin().await?;
-        tx.run(&Sql::fixed(&format!(
-            "UPDATE changes SET transaction_id = pg_current_xact_id()::text::bigint \
-             WHERE transaction_id > 0 AND transaction_id >= {NEXT_TRANSACTION_ID}"
-        )))
-        .await?;
-        tx.run(&Sql::fixed(&format!("UPDATE forgotten_changes SET through = 0 WHERE through >= {OLDEST_RUNNING_ID}"))).await?;
         // A change feed becomes ready once all transactions before `activated_by` have ended. With a transaction id of another server, that
         // might never happen.
         let foreign = format!("activated_by >= {NEXT_TRANSACTION_ID} AND activated_by < {ACTIVATION_PENDING}");
-        tx.run(&Sql::fixed(&format!("UPDATE change_feeds SET activated_by = 0 WHERE {foreign}"))).await?;
+        let updates = [
+            format!(
+                "UPDATE changes SET transaction_id = pg_current_xact_id()::text::bigint \
+                 WHERE transaction_id > 0 AND transaction_id >= {NEXT_TRANSACTION_ID}"
+            ),
+            format!("UPDATE forgotten_changes SET through = 0 WHERE through >= {OLDEST_RUNNING_ID}"),
+            format!("UPDATE change_feeds SET activated_by = 0 WHERE {foreign}"),
+        ];
+        let tx = self.begin().await?;
+        for update in updates {
+            tx.run(&self.with_coordinator_snapshot(Sql::fixed(&update)).await?).await?;
+        }
         tx.commit().await
     }
 }

@@ -106,7 +106,7 @@ impl Import {
              channel = CASE WHEN tickets.channel = '' THEN c.channel ELSE tickets.channel END, \
              account_id = CASE WHEN tickets.account_id = '' THEN c.account_id ELSE tickets.account_id END, \
              contact_id = CASE WHEN tickets.contact_id = '' THEN c.contact_id ELSE tickets.contact_id END \
-             FROM conversations c, import_tickets i \
+             FROM conversations c, (SELECT id FROM import_tickets) i \
              WHERE tickets.store_id = ? AND tickets.id = i.id AND c.store_id = tickets.store_id AND c.id = tickets.conversation_id \
              AND (tickets.channel = '' OR tickets.account_id = '' OR tickets.contact_id = '')";
         self.run(sql, [self.store.as_str().into()]).await?;
@@ -114,10 +114,10 @@ impl Import {
             return Ok(());
         }
         let sql = "UPDATE tickets SET channel = c.channel, account_id = c.account_id, contact_id = c.contact_id \
-             FROM conversations c, import_touched t \
+             FROM conversations c, (SELECT id FROM import_touched) t \
              WHERE tickets.store_id = ? AND tickets.conversation_id = t.id AND c.store_id = tickets.store_id AND c.id = t.id \
              AND (tickets.channel <> c.channel OR tickets.account_id <> c.account_id OR tickets.contact_id <> c.contact_id) \
-             AND NOT EXISTS (SELECT 1 FROM import_tickets i WHERE i.id = tickets.id AND i.line IS NOT NULL)";
+             AND tickets.id NOT IN (SELECT id FROM import_tickets WHERE line IS NOT NULL)";
         self.run(sql, [self.store.as_str().into()]).await
     }
 
@@ -133,8 +133,8 @@ impl Import {
             let reason = format!("was `{number}`, which the file gives to the ticket `{other}`");
             return Ok(Err(at_id(RecordKind::Ticket, id, "ticketNumber", reason)));
         }
-        let keep = "UPDATE tickets SET ticket_number = i.former FROM import_tickets i WHERE tickets.store_id = ? AND tickets.id = i.id \
-             AND i.former IS NOT NULL AND tickets.ticket_number = ? || i.id";
+        let keep = "UPDATE tickets SET ticket_number = i.former FROM (SELECT id, former FROM import_tickets) i \
+             WHERE tickets.store_id = ? AND tickets.id = i.id AND i.former IS NOT NULL AND tickets.ticket_number = ? || i.id";
         self.run(keep, [store(), PLACEHOLDER_PREFIX.into()]).await?;
 
         let mut highest = 0;
@@ -192,7 +192,7 @@ impl Import {
             let reason = format!("`{external}` belongs to the message `{other}` of the same account already");
             return Ok(Err(at_id(RecordKind::Message, id, "externalId", reason)));
         }
-        let sql = "UPDATE messages SET account_id = c.account_id FROM conversations c, import_touched t \
+        let sql = "UPDATE messages SET account_id = c.account_id FROM conversations c, (SELECT id FROM import_touched) t \
              WHERE messages.store_id = ? AND messages.conversation_id = t.id AND c.store_id = messages.store_id AND c.id = t.id \
              AND messages.account_id <> c.account_id";
         self.run(sql, [self.store.as_str().into()]).await?;
@@ -200,7 +200,7 @@ impl Import {
     }
 
     async fn derive_conversations(&self) -> Result<()> {
-        let counted = match self.backend {
+        let (counted, counts) = match self.backend {
             DbBackend::Postgres => {
                 // Newly written rows cannot be counted by an index alone: the table has to be read. Reading it in its own order is faster
                 // than reading it conversation by conversation.
@@ -208,9 +208,9 @@ impl Import {
                            WHERE store_id = ? AND conversation_id IN (SELECT id FROM import_touched) GROUP BY conversation_id";
                 self.run(sql, [self.store.as_str().into()]).await?;
                 self.run("ANALYZE import_counts", []).await?;
-                "COALESCE((SELECT n.messages FROM import_counts n WHERE n.id = c.id), 0)"
+                ("COALESCE(n.messages, 0)", "LEFT JOIN import_counts n ON n.id = t.id ")
             }
-            _ => "(SELECT COUNT(*) FROM messages m WHERE m.store_id = c.store_id AND m.conversation_id = c.id)",
+            _ => ("(SELECT COUNT(*) FROM messages m WHERE m.store_id = c.store_id AND m.conversation_id = c.id)", ""),
         };
         // The `LIMIT` is a literal: for a bound number, PostgreSQL would plan the statement anew at each execution.
         let sql = format!(
@@ -218,7 +218,7 @@ impl Import {
              (SELECT m.sent_at FROM messages m WHERE m.store_id = c.store_id AND m.conversation_id = c.id AND m.inbound = TRUE \
               ORDER BY m.sent_at DESC, m.id DESC LIMIT 1), \
              l.sent_at, COALESCE(l.channel_sent_at, l.sent_at), l.inbound, l.text \
-             FROM import_touched t CROSS JOIN conversations c \
+             FROM import_touched t CROSS JOIN conversations c {counts}\
              LEFT JOIN messages l ON l.store_id = c.store_id AND l.id = (SELECT m.id FROM messages m WHERE m.store_id = c.store_id \
               AND m.conversation_id = c.id ORDER BY m.sent_at DESC, m.id DESC LIMIT 1) \
              WHERE c.store_id = ? AND c.id = t.id AND t.id > ? AND c.id > ? ORDER BY t.id LIMIT {CHUNK}"

@@ -11,7 +11,7 @@
 
 use std::{
     pin::pin,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, OnceLock},
     time::{Duration, Instant},
 };
 
@@ -58,6 +58,8 @@ struct PoolState {
     /// How long a statement waits for a connection.
     patience: Duration,
     last_failure: LastFailure,
+    /// The statement that each transaction begins with, after BEGIN, if there is one.
+    opening: OnceLock<Sql>,
 }
 
 struct IdleConnection {
@@ -89,7 +91,25 @@ impl ConnectionPool {
     /// Creates a pool of at most `connections` connections. A connection is opened only when it is needed.
     pub fn new(server: Arc<Server>, connections: u32, patience: Duration) -> Self {
         let permits = Arc::new(Semaphore::new(connections.max(1) as usize));
-        Self(Arc::new(PoolState { server, idle: Mutex::default(), permits, patience, last_failure: LastFailure::default() }))
+        Self(Arc::new(PoolState {
+            server,
+            idle: Mutex::default(),
+            permits,
+            patience,
+            last_failure: LastFailure::default(),
+            opening: OnceLock::new(),
+        }))
+    }
+
+    /// Makes each later transaction begin with this statement.
+    pub fn begin_with(&self, statement: &str) {
+        // A second call would set the same statement.
+        _ = self.0.opening.set(Sql::fixed(statement));
+    }
+
+    /// Returns the statement that each transaction begins with.
+    pub fn opening(&self) -> Option<&Sql> {
+        self.0.opening.get()
     }
 
     /// Returns the number of open connections to the server.

@@ -8,7 +8,10 @@
 //!   server has rolled the transaction back; if the rollback fails, the connection is closed.
 //! - A transaction of which a statement failed is never committed.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::{
+    borrow::Cow,
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 use tokio::sync::Mutex;
 use tokio_postgres::Row;
@@ -69,13 +72,22 @@ impl BegunTransaction {
         loop {
             let checked_out = place.as_mut().ok_or_else(ended)?;
             let is_first = !self.begun.swap(true, Ordering::Relaxed);
-            match checked_out.connection().run_pipelined(is_first.then_some(BEGIN), statements, None).await {
+            let opening = self.kept.opening().filter(|_| is_first);
+            let batch = match opening {
+                Some(opening) => Cow::from_iter(std::iter::once(opening).chain(statements).cloned()),
+                None => Cow::Borrowed(statements),
+            };
+            match checked_out.connection().run_pipelined(is_first.then_some(BEGIN), &batch, None).await {
                 Err(error) if is_first && is_lost(&error) && checked_out.has_served() => *place = None,
                 Err(error) if is_first && is_outdated(&error) && !prepared_anew => {
                     prepared_anew = true;
                     checked_out.connection().command(ROLLBACK).await?;
                 }
-                outcome => return self.noted(outcome),
+                outcome => {
+                    let mut answers = self.noted(outcome)?;
+                    answers.drain(..usize::from(opening.is_some()));
+                    return Ok(answers);
+                }
             }
             self.begun.store(false, Ordering::Relaxed);
             if place.is_none() {

@@ -116,9 +116,9 @@ impl<P: StoreTarget> Allotment<P> {
         left.map(|left| *left -= 1).is_some()
     }
 
-    /// Returns the greatest number of attempts of one target.
-    pub fn most(&self) -> usize {
-        self.0.values().copied().max().unwrap_or_default()
+    /// Returns each target with its number of attempts.
+    pub fn each(self) -> impl Iterator<Item = (P, usize)> {
+        self.0.into_iter()
     }
 
     /// Returns the allotments of the stores, each with its store.

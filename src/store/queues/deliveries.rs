@@ -4,7 +4,7 @@
 //! worker's lease. If the worker dies, another worker can claim the delivery after that time. The due deliveries are looked up for each
 //! subscription separately, so that the long queue of one subscription does not hide the queue of another.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use sea_orm::{
     ActiveValue::{NotSet, Set},
@@ -115,9 +115,9 @@ impl Write {
         sql.push(" FROM events e JOIN webhooks w ON w.store_id = e.store_id AND w.id = ");
         push_replay_of_recorded(&mut sql, webhook, replay, now);
         sql.push(" AND e.sequence >= ").integer(range.0).push(" AND e.sequence < ").integer(range.1);
-        sql.push(" ON CONFLICT (store_id, webhook_id, event_id) DO UPDATE SET attempts = 0, claim = NULL, due_at = ").integer(now);
+        sql.push(" ON CONFLICT (store_id, webhook_id, event_id) DO UPDATE SET attempts = 0, claim = NULL, due_at = excluded.due_at");
         // Leaves a row as it is if a worker has begun an attempt since the `SELECT` above read the row.
-        sql.push(" WHERE deliveries.claim IS NULL OR deliveries.due_at <= ").integer(now);
+        sql.push(" WHERE deliveries.claim IS NULL OR deliveries.due_at <= excluded.due_at");
         self.run(sql).await
     }
 
@@ -315,9 +315,9 @@ impl Db {
         room: AttemptLimits<'_, StoreWebhook>,
     ) -> Result<Vec<ClaimedDelivery>> {
         let backend = self.backend();
-        let rows = self.across_stores(|of| due(backend, now, room, of, ""), decode_due).await?;
+        let rows: Vec<StoreWebhook> = self.across_stores(|of| due(backend, now, room, of), |cells| Ok((cells.id()?, cells.id()?))).await?;
         let (mut busy, mut due) = (room.busy.clone(), Vec::with_capacity(rows.len()));
-        for (_, place) in rows {
+        for place in rows {
             let attempts = busy.entry(place.clone()).or_default();
             *attempts += 1;
             due.push((*attempts, place));
@@ -335,16 +335,22 @@ impl Db {
     async fn claim_deliveries_of(
         &self,
         store: StoreId,
-        mut allotted: Allotment<StoreWebhook>,
+        allotted: Allotment<StoreWebhook>,
         now: Timestamp,
         lease: Timestamp,
         claim: &str,
     ) -> Result<Vec<ClaimedDelivery>> {
         let tx = self.begin().await?;
-        let none = HashMap::new();
-        let room = AttemptLimits { all: usize::MAX, each: allotted.most(), busy: &none };
-        let due = tx.all(&due(self.backend(), now, room, Some(&store), " FOR UPDATE SKIP LOCKED"), decode_due).await?;
-        let chosen: Vec<i64> = due.into_iter().filter(|(_, place)| allotted.take(place)).map(|(position, _)| position).collect();
+        let mut chosen: Vec<i64> = Vec::new();
+        for ((_, webhook), attempts) in allotted.each() {
+            let mut sql = Sql::of(&store, "SELECT position FROM deliveries WHERE store_id = $1 AND webhook_id = ");
+            sql.text(webhook.as_str()).push(" AND due_at IS NOT NULL AND due_at <= ").integer(now.millis());
+            sql.push(" ORDER BY due_at, position").limit(i64::try_from(attempts).unwrap_or(i64::MAX));
+            if self.backend() == DbBackend::Postgres {
+                sql.push(" FOR UPDATE SKIP LOCKED");
+            }
+            chosen.extend(tx.all(&sql, |cells| cells.take::<i64>()).await?);
+        }
         if chosen.is_empty() {
             tx.commit().await?;
             return Ok(Vec::new());
@@ -389,19 +395,15 @@ impl Db {
 }
 
 /// Returns the SQL for the due deliveries of the subscriptions of one store or of all stores, at most `room.each` of one subscription, the
-/// longest due first. `lock` is the clause that locks the rows on PostgreSQL; SQLite has one writer at a time.
-fn due(backend: DbBackend, now: Timestamp, room: AttemptLimits<'_, StoreWebhook>, of: Option<&StoreId>, lock: &str) -> Sql {
-    let mut sql = Sql::fixed("SELECT d.position, w.store_id, w.id FROM webhooks w JOIN ");
+/// longest due first.
+fn due(backend: DbBackend, now: Timestamp, room: AttemptLimits<'_, StoreWebhook>, of: Option<&StoreId>) -> Sql {
+    let mut sql = Sql::fixed("SELECT w.store_id, w.id FROM webhooks w JOIN ");
     // The join has two forms. With `IN`, PostgreSQL would run the inner query for every row of `deliveries`. SQLite has no `LATERAL`.
     let lateral = backend == DbBackend::Postgres;
     sql.push(if lateral { "LATERAL (SELECT x.position, x.due_at" } else { "deliveries d ON d.position IN (SELECT x.position" });
     sql.push(" FROM deliveries x WHERE x.store_id = w.store_id AND x.webhook_id = w.id AND x.due_at IS NOT NULL AND x.due_at <= ");
     sql.integer(now.millis()).push(" ORDER BY x.due_at, x.position").limit(i64::try_from(room.each).unwrap_or(i64::MAX));
-    if lateral {
-        sql.push(lock).push(") d ON TRUE");
-    } else {
-        sql.push(")");
-    }
+    sql.push(if lateral { ") d ON TRUE" } else { ")" });
     sql.push(" WHERE w.enabled = TRUE").and_of_store("w.store_id", of);
     for store in room.full_stores() {
         sql.push(" AND w.store_id <> ").text(store.as_str());
@@ -411,10 +413,6 @@ fn due(backend: DbBackend, now: Timestamp, room: AttemptLimits<'_, StoreWebhook>
     }
     sql.push(" ORDER BY d.due_at, d.position");
     sql
-}
-
-fn decode_due(cells: &mut Cells<'_>) -> Result<(i64, StoreWebhook)> {
-    Ok((cells.take()?, (cells.id()?, cells.id()?)))
 }
 
 /// Decodes a claimed delivery. Returns the delivery, and whether its body is there and undamaged.

@@ -55,7 +55,7 @@ impl Db {
         let mut query = Query::select();
         query
             .columns([(grants::Entity, grants::Column::StoreId), (grants::Entity, grants::Column::UserId)])
-            .expr(Expr::from(role_kind()))
+            .expr(Expr::from(role_kind(None)))
             .columns([(grants::Entity, grants::Column::ExpiresAt), (grants::Entity, grants::Column::Can)])
             .from(grants::Entity)
             .join(JoinType::InnerJoin, users::Entity, same_user())
@@ -89,7 +89,7 @@ impl Db {
             .columns([(users::Entity, users::Column::StoreId)])
             .columns([(stores::Entity, stores::Column::Name)])
             .columns([(users::Entity, users::Column::UserId), (users::Entity, users::Column::Email)])
-            .expr(Expr::from(role_kind()))
+            .expr(Expr::from(role_kind(None)))
             .from(users::Entity)
             .join(
                 JoinType::InnerJoin,
@@ -136,7 +136,7 @@ fn credentials(store: &StoreId, now: Timestamp) -> SelectStatement {
             (grants::Entity, grants::Column::ExpiresAt),
         ])
         .column((grants::Entity, grants::Column::SentTo))
-        .expr(Expr::from(role_kind()))
+        .expr(Expr::from(role_kind(Some(store))))
         .from(grants::Entity)
         .join(JoinType::InnerJoin, users::Entity, same_user())
         .and_where(grants::Column::StoreId.eq(store))

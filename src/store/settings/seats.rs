@@ -23,7 +23,10 @@ impl Write {
     /// ids, as every writer of users does.
     pub async fn seats_for_update(&self) -> Result<Vec<(User, Option<String>)>> {
         self.named_lock("seats").await?;
-        let query = users::Entity::find().expr(role_kind()).filter(users::Column::StoreId.eq(self.store())).order_by_asc(users::Column::Id);
+        let query = users::Entity::find()
+            .expr(role_kind(Some(self.store())))
+            .filter(users::Column::StoreId.eq(self.store()))
+            .order_by_asc(users::Column::Id);
         self.select_for_update(query, |cells| Ok((model::<users::Entity>(cells)?.into(), cells.take()?))).await
     }
 
@@ -32,7 +35,7 @@ impl Write {
         let query = users::Entity::find()
             .filter(users::Column::StoreId.eq(self.store()))
             .filter(users::Column::UserId.eq(user))
-            .filter(Expr::from(role_kind()).eq(OWNER))
+            .filter(Expr::from(role_kind(Some(self.store()))).eq(OWNER))
             .limit(1);
         Ok(!self.select(query, model::<users::Entity>).await?.is_empty())
     }

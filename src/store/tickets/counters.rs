@@ -8,7 +8,10 @@ use sea_orm::DbBackend;
 
 use crate::{
     domain::{filters::ShownTickets, ids::StoreId, time::Timestamp},
-    store::{Db, Result, postgres::advisory_locks::AdvisoryLock, sql::Sql},
+    store::{
+        Db, Result, postgres::advisory_locks::AdvisoryLock, row_decoding::Cells, sql::Sql,
+        transaction::system_transaction::SystemTransaction,
+    },
 };
 
 /// The number of parts that a total may have before one row replaces them.
@@ -52,26 +55,37 @@ impl Db {
         self.count(sql).await
     }
 
-    /// Replaces the parts of each total by one row on PostgreSQL. A reader sees either the parts or that row. An advisory lock lets only
-    /// one process do this at a time: two such transactions could wait for each other (deadlock).
+    /// Replaces the parts of each total by one row with their sum, on PostgreSQL. A reader sees either the parts or their sum. An advisory
+    /// lock keeps other processes from doing so at the same time: the transactions could wait for each other (deadlock).
     pub async fn compact_totals(&self) -> Result<()> {
-        if self.backend() == DbBackend::Postgres {
+        if self.backend() == DbBackend::Sqlite {
+            return Ok(());
+        }
+        let split = |of: Option<&StoreId>| {
+            let mut sql = Sql::fixed("SELECT store_id, name FROM totals WHERE TRUE");
+            sql.and_of_store("store_id", of).push(&format!(" GROUP BY store_id, name HAVING COUNT(*) > {TOTAL_PARTS}"));
+            sql
+        };
+        let read = |cells: &mut Cells<'_>| Ok((cells.id::<StoreId>()?, cells.take::<String>()?));
+        for (store, name) in self.across_stores(split, read).await? {
             let tx = self.begin().await?;
             tx.all(&Sql::fixed(&AdvisoryLock::Totals.of_transaction()), |_| Ok(())).await?;
-            tx.run(&Sql::fixed(&fold_sql(TOTAL_PARTS))).await?;
+            fold(&tx, &store, &name).await?;
             tx.commit().await?;
         }
         Ok(())
     }
 }
 
-/// Returns the statement that replaces the rows of each total that has more than `parts` rows by one row with their sum.
-fn fold_sql(parts: i64) -> String {
-    format!(
-        "WITH parts AS (DELETE FROM totals t USING (SELECT store_id, name FROM totals GROUP BY store_id, name \
-         HAVING COUNT(*) > {parts}) f WHERE t.store_id = f.store_id AND t.name = f.name RETURNING t.store_id, t.name, t.value) \
-         INSERT INTO totals (store_id, name, value) SELECT store_id, name, SUM(value) FROM parts GROUP BY store_id, name"
-    )
+/// Replaces the parts of a total by one row with their sum.
+async fn fold(tx: &SystemTransaction, store: &StoreId, name: &str) -> Result<()> {
+    let mut delete = Sql::of(store, "DELETE FROM totals WHERE store_id = $1 AND name = ");
+    delete.text(name).push(" RETURNING value");
+    let sum = tx.all(&delete, |cells| cells.take::<i64>()).await?.into_iter().sum();
+    let mut insert = Sql::of(store, "INSERT INTO totals (store_id, name, value) VALUES ($1, ");
+    insert.text(name).push(", ").integer(sum).push(")");
+    tx.run(&insert).await?;
+    Ok(())
 }
 
 pub(in crate::store) fn push_total<const N: usize>(sql: &mut Sql, names: [&str; N]) {

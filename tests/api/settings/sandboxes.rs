@@ -16,7 +16,7 @@ const DAY: i64 = 24 * 60 * 60 * 1000;
 
 /// Creates a database, and rolls back all migrations. Returns the database, which has none of the program's tables.
 fn empty() -> Database {
-    let database = Database::fresh();
+    let database = Database::undistributed();
     let steps = database.run(&["migrate", "status"]).lines().count().to_string();
     database.run(&["migrate", "down", "--yes", "--steps", &steps]);
     database
@@ -60,7 +60,7 @@ fn has_standby() -> bool {
 
 #[test]
 fn a_database_becomes_a_sandbox_when_it_is_made_and_stays_one() {
-    let ordinary = Database::fresh();
+    let ordinary = Database::undistributed();
     for refused in [ordinary.fails(&["migrate", "--sandbox"]), ordinary.fails(&[SERVE, &["--sandbox"]].concat())] {
         assert!(refused.contains("it is no sandbox, and a database becomes one only when it is made"), "{refused}");
     }

@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+"""Drills on a Citus cluster: one worker is killed under load and started again; a store is moved to the other worker under load.
+
+The stores of the killed worker must be refused with 503 and `Retry-After`, and the others must go on as before. When the worker is back, its
+stores must go on without a restart of the server. In both drills no acknowledged message may be lost or stored twice, and the numbers of the
+events must have no gap. Called by tests/citus.sh.
+
+usage: drill.py BINARY FOLDER COORDINATOR_URL WORKER_FOLDER MESSAGES SECONDS
+WORKER_FOLDER has the data of the worker that is killed. MESSAGES is the size of the store that is moved. SECONDS is the length of each
+phase of the load."""
+import json, os, subprocess, sys, threading, time, types
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "faults"))
+from server import AT, CONVERSATIONS, Load, Server, records
+
+BINARY, FOLDER, COORDINATOR, WORKER, MESSAGES, SECONDS = *sys.argv[1:5], int(sys.argv[5]), float(sys.argv[6])
+# How many times longer the 99th percentile of the other stores may be while a worker is away.
+SLOWER = 1.5
+# The longest time in seconds until the stores of a worker that is back accept writes.
+BACK = 30.0
+# The writes a second to the store that is moved.
+RATE = 100
+STORES = [f"shop{number}" for number in range(6)]
+
+
+def messages(count):
+    """Yields the import lines of that many messages."""
+    for number in range(count):
+        yield json.dumps({"kind": "message", "record": {
+            "id": f"m{number}", "conversationId": f"c{number % CONVERSATIONS}", "direction": "inbound",
+            "text": f"imported {number}", "sentAt": AT, "createdAt": AT, "updatedAt": AT}})
+
+
+def fill(server):
+    """Creates the stores and their keys, and distributes them. Returns the keys by store."""
+    server.run("migrate", "up")
+    keys = {}
+    for store in STORES:
+        server.run("store", "create", "--id", store, "--name", store)
+        lines = [*records(), *(messages(MESSAGES) if store == STORES[0] else ())]
+        server.run("import", "--store", store, "-", input="\n".join(lines) + "\n")
+        scopes = "messages:read,messages:write,tickets:read,contacts:read,conversations:read"
+        keys[store] = server.run("key", "create", "--store", store, "--name", "k", "--scopes", scopes).strip()
+    server.run("scale", "distribute")
+    return keys
+
+
+def nodes(server):
+    """Returns the node of each store."""
+    return {one["store"]: one["node"] for one in map(json.loads, server.run("scale", "status").splitlines())}
+
+
+def load_on(server, keys, store, writers=2, readers=1):
+    return Load(types.SimpleNamespace(key=keys[store], port=server.port), writers, readers)
+
+
+def p99(times, since, until):
+    """Returns the 99th percentile of the requests that were answered in an interval, in milliseconds, and their number."""
+    seconds = sorted(took for at, took in times if since <= at < until)
+    return (1000 * seconds[len(seconds) * 99 // 100] if seconds else float("inf")), len(seconds)
+
+
+def as_postgres(*command):
+    if os.geteuid() != 0: return list(command)
+    return ["setpriv", "--reuid=postgres", "--regid=postgres", "--init-groups", "--", *command]
+
+
+def kill_worker():
+    """Kills all processes of the worker. Returns the command line that starts it again."""
+    with open(os.path.join(WORKER, "data", "postmaster.opts")) as file: command = file.read().strip()
+    with open(os.path.join(WORKER, "data", "postmaster.pid")) as file: pid = int(file.readline())
+    children = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True).stdout.split()
+    subprocess.run(["kill", "-KILL", str(pid), *children], stderr=subprocess.DEVNULL)
+    return command
+
+
+def start_worker(command):
+    log = open(os.path.join(WORKER, "postgres.log"), "ab")
+    subprocess.Popen(as_postgres("sh", "-c", f"exec {command}"), stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+
+
+def losses(server, store, acknowledged):
+    """Returns how many acknowledged messages of a store are missing, how many are stored twice, and how many numbers of events are missing."""
+    lines = map(json.loads, server.run("export", "--store", store).splitlines())
+    texts = [line["record"].get("text") for line in lines if line["kind"] == "message"]
+    kept = set(texts)
+    numbers = [json.loads(line)["sequence"] for line in server.run("events", "--store", store).splitlines()]
+    gaps = len(set(range(1, len(numbers) + 1)) ^ set(numbers))
+    return sum(text not in kept for text in acknowledged), len(texts) - len(kept), gaps
+
+
+def worker_killed(server, keys, port):
+    """Kills the worker and starts it again, under load on one of its stores and on one of another worker."""
+    where = nodes(server)
+    here = [store for store in STORES if where[store].endswith(f":{port}")]
+    there = [store for store in STORES if store not in here]
+    if not here or not there: raise RuntimeError(f"all stores are on one worker: {where}")
+    hit, other = load_on(server, keys, here[-1]), load_on(server, keys, there[-1])
+    began = time.monotonic()
+    time.sleep(SECONDS)
+    killed = time.monotonic()
+    command = kill_worker()
+    # Requests that were in flight at the kill may still be answered.
+    time.sleep(1)
+    quiet = time.monotonic()
+    before = (len(hit.acknowledged), hit.refused)
+    time.sleep(SECONDS)
+    refused, acknowledged = hit.refused - before[1], len(hit.acknowledged) - before[0]
+    back = time.monotonic()
+    start_worker(command)
+    again = hit.writes_again(back, patience=2 * BACK)
+    time.sleep(2)
+    for load in (hit, other): load.stop()
+    (calm, _), (rough, answers) = p99(other.times, began, killed), p99(other.times, quiet, back)
+    lost = [sum(parts) for parts in zip(losses(server, here[-1], hit.acknowledged), losses(server, there[-1], other.acknowledged))]
+    wrong = [*hit.wrong, *other.wrong]
+    for line in wrong[:5]: print(f"wrong: {line}")
+    print(f"worker killed: its store was refused {refused} times (503, Retry-After), {acknowledged} writes acknowledged meanwhile; the other "
+          f"store: {answers} answers, {other.refused} refused, p99 {calm:.1f} ms before and {rough:.1f} ms while it was away; the next write after "
+          f"the start {again if again is None else round(again, 1)} s; {len(hit.acknowledged) + len(other.acknowledged)} acknowledged, "
+          f"{lost[0]} lost, {lost[1]} twice, {lost[2]} gaps in the events, {len(wrong)} wrong answers", flush=True)
+    slower = rough > SLOWER * calm
+    if slower: print(f"the other store was more than {SLOWER} times slower")
+    return refused > 0 and acknowledged == 0 and other.refused == 0 and not slower and again is not None and again < BACK and not any(lost) and not wrong
+
+
+class PacedLoad(Load):
+    """A load whose writers write at a rate together."""
+
+    def write(self, n):
+        began, i = time.monotonic(), 0
+        while self.going:
+            i += 1
+            time.sleep(max(0.0, began + i * self.writers / RATE - time.monotonic()))
+            text = f"w{n}-{i}-{time.monotonic_ns()}"
+            self.ask("POST", "/v1/messages", {"conversationId": f"c{(n + i) % CONVERSATIONS}", "text": text}, text)
+
+
+def store_moved(server, keys):
+    """Moves the large store to the other worker while it is written to."""
+    store = STORES[0]
+    source = nodes(server)[store]
+    load = PacedLoad(types.SimpleNamespace(key=keys[store], port=server.port), 8, 1)
+    time.sleep(SECONDS / 2)
+    began = time.monotonic()
+    said = subprocess.run([BINARY, "scale", "move", "--store", store], env=server.env, capture_output=True, text=True)
+    took = time.monotonic() - began
+    if said.returncode: raise RuntimeError(f"the store was not moved: {said.stderr}")
+    time.sleep(SECONDS / 2)
+    load.stop()
+    at = sorted(load.acknowledged.values())
+    pause = max((after - before for before, after in zip(at, at[1:])), default=float("inf"))
+    lost, twice, gaps = losses(server, store, load.acknowledged)
+    # Each imported message and each acknowledged one, once.
+    target = nodes(server)[store]
+    for line in load.wrong[:5]: print(f"wrong: {line}")
+    print(f"store moved: {MESSAGES} messages from {source} to {target} in {took:.1f} s; {len(load.acknowledged)} writes acknowledged, "
+          f"{len(load.acknowledged) / (at[-1] - at[0]):.0f} a second, {load.refused} refused, longest pause {pause:.2f} s; {lost} lost, {twice} twice, "
+          f"{gaps} gaps in the events, {len(load.wrong)} wrong answers", flush=True)
+    return source != target and not (lost or twice or gaps or load.wrong)
+
+
+def main():
+    with open(os.path.join(WORKER, "data", "postmaster.pid")) as file: port = file.read().split("\n")[3]
+    server = Server(BINARY, COORDINATOR, FOLDER)
+    keys = fill(server)
+    server.key = keys[STORES[0]]
+    server.start()
+    try:
+        outcomes = [worker_killed(server, keys, port), store_moved(server, keys)]
+    finally:
+        server.kill()
+    return 0 if all(outcomes) else 1
+
+
+if __name__ == "__main__": sys.exit(main())

@@ -3,17 +3,25 @@
 
 # Whether the PostgreSQL that tests/postgres.sh finds has the extension.
 has_citus() {
-    local config=${CITUS_PG_CONFIG:-$(command -v pg_config || true)}
-    [ -n "$config" ] && [ -f "$("$config" --sharedir)/extension/citus.control" ]
+    local config=${CITUS_PG_CONFIG:-$(command -v pg_config || true)} initdb
+    [ -n "$config" ] && [ -f "$("$config" --sharedir)/extension/citus.control" ] || return
+    # tests/postgres.sh starts the newest PostgreSQL of the machine, which must be this one.
+    initdb=$(find /usr/lib/postgresql /usr/local/pgsql /opt/homebrew/opt -path '*/bin/initdb' 2>/dev/null | sort -V | tail -n 1)
+    [ "$(dirname "$initdb")" = "$("$config" --bindir)" ]
 }
 
 # start_node FOLDER [SETTING=VALUE…]: starts one node; sets `postgres` to its address.
 start_node() {
     mkdir -p "$1"
     # `citus.node_conninfo`: the nodes are on this machine, and have no certificates.
-    start_postgres "$1" fsync=off synchronous_commit=off full_page_writes=off shared_preload_libraries=citus wal_level=logical \
+    start_postgres "$1" fsync=off full_page_writes=off shared_preload_libraries=citus,pg_stat_statements \
+        citus.stat_statements_track=all wal_level=logical \
         max_worker_processes=300 max_prepared_transactions=400 citus.shard_count=8 citus.node_conninfo=sslmode=disable \
-        citus.max_cached_conns_per_worker=1 citus.local_shared_pool_size=-1 max_wal_senders=20 max_replication_slots=20 "${@:2}"
+        max_wal_senders=20 max_replication_slots=20 "${@:2}" || return
+    # Moving a store decodes the WAL with a library of Citus, which recent versions of PostgreSQL have to permit.
+    if [ "$(psql -qXAt "$postgres" -c "SELECT COUNT(*) FROM pg_settings WHERE name = 'output_plugin_libraries'")" = 1 ]; then
+        psql -qXAt "$postgres" -c "ALTER SYSTEM SET output_plugin_libraries = pgoutput, citus" -c "SELECT pg_reload_conf()" >/dev/null
+    fi
 }
 
 port_of() {
@@ -33,7 +41,7 @@ make_cluster_database() {
     local node
     for node in "$coordinator" "$worker1" "$worker2"; do
         psql -qX "$node" -c "CREATE DATABASE $1"
-        psql -qX "${node%/*}/$1" -c 'CREATE EXTENSION citus'
+        psql -qX "${node%/*}/$1" -c 'CREATE EXTENSION citus' -c 'CREATE EXTENSION pg_stat_statements'
     done 2>/dev/null
     psql -qXAt "${coordinator%/*}/$1" -c "SELECT citus_set_coordinator_host('127.0.0.1', $(port_of "$coordinator"));
         SELECT citus_add_node('127.0.0.1', $(port_of "$worker1")); SELECT citus_add_node('127.0.0.1', $(port_of "$worker2"))" >/dev/null

@@ -29,8 +29,8 @@ const WORKERS: &str = "COUNTERPART_TEST_CITUS_WORKERS";
 
 /// Returns the addresses of the nodes of the cluster apart from the coordinator `admin`. Empty for a single server.
 fn workers() -> Vec<String> {
-    let workers = std::env::var(WORKERS).unwrap_or_default();
-    workers.split(',').filter(|url| !url.is_empty()).map(str::to_owned).collect()
+    let workers = std::env::var_os(WORKERS).unwrap_or_default();
+    workers.to_string_lossy().split(',').filter(|url| !url.is_empty()).map(str::to_owned).collect()
 }
 
 /// Executes a statement on the PostgreSQL server `admin` and on the other nodes of its cluster.

@@ -6,55 +6,16 @@
 //!
 //! Transaction ids are the coordinator's, whichever node stores a row: cursors, the change log and the feed of changes compare them with
 //! snapshots, and each node numbers its own transactions differently.
-//! - A write transaction begins with [`BEGIN_WRITE`], which sends the coordinator's id to the other nodes. The triggers on the nodes
-//!   write that id.
-//! - A statement that reads `pg_current_snapshot()` gets the snapshot of the coordinator as a bound value
-//!   ([`Db::with_coordinator_snapshot`]).
+//! - A write transaction begins with a statement that sends the coordinator's id to the other nodes. The triggers on the nodes write that
+//!   id.
+//! - A statement that reads `pg_current_snapshot()` gets the snapshot of the coordinator as a bound value (`transaction_ids`).
 //!
-//! Why that is correct: a transaction of one store commits on its node before it ends on the coordinator. So a transaction that has ended in
-//! a snapshot of the coordinator is visible to every later statement on its node.
+//! Why that is correct: a transaction that writes on one node commits there before it ends on the coordinator. So if it has ended in a
+//! snapshot of the coordinator, every later statement on its node sees its changes. A transaction that also writes reference tables, such
+//! as the creation of an API key, becomes visible on the nodes a moment later (two-phase commit); no list or index contains what it writes.
 
 mod distribute;
 mod stores;
+mod transaction_ids;
 
-pub use self::stores::{MovedStore, StoreNode};
-use crate::store::{
-    Db, Result,
-    db::{Reads, Writes},
-    sql::{Param, Sql},
-};
-
-/// The first statement of a write transaction in a distributed database. The function exists only in such a database.
-pub(in crate::store) const BEGIN_WRITE: &str = "SELECT begin_distributed_write()::text";
-
-const IS_DISTRIBUTED: &str = "SELECT to_regproc('begin_distributed_write') IS NOT NULL";
-
-/// The snapshot that a statement reads, and the SQL that replaces it.
-const SNAPSHOT: &str = "pg_current_snapshot()";
-
-impl Db {
-    /// Finds out whether the tables are distributed over the nodes of a cluster. If so, prepares the connections for writes.
-    pub(in crate::store) async fn detect_distribution(&self) -> Result<bool> {
-        let Writes::Postgres(writes) = self.writes() else { return Ok(false) };
-        let is_distributed = self.uncounted().first(Sql::fixed(IS_DISTRIBUTED), |cells| cells.flag()).await? == Some(true);
-        if is_distributed {
-            writes.begin_with(BEGIN_WRITE);
-        }
-        Ok(is_distributed)
-    }
-
-    /// If the database is distributed and the statement reads its snapshot, returns the statement with the coordinator's snapshot as a
-    /// bound value: the node that runs the statement has another one.
-    pub(in crate::store) async fn with_coordinator_snapshot(&self, mut sql: Sql) -> Result<Sql> {
-        if let Reads::Postgres(coordinator) = self.reads()
-            && self.is_distributed()
-            && sql.text.contains(SNAPSHOT)
-        {
-            let rows = coordinator.rows(&Sql::fixed("SELECT pg_current_snapshot()::text")).await?;
-            let snapshot = rows.first().map_or(Ok(String::new()), |row| row.try_get(0))?;
-            sql.values.push(Param::Text(snapshot));
-            sql.text = sql.text.replace(SNAPSHOT, &format!("${}::text::pg_snapshot", sql.values.len()));
-        }
-        Ok(sql)
-    }
-}
+pub use stores::{MovedStore, StoreNode};

@@ -74,7 +74,7 @@ impl Db {
         let shard = if from.is_alone {
             from.shard
         } else {
-            let isolate = "SELECT isolate_tenant_to_new_shard('tickets', $1::text, 'CASCADE', 'force_logical')";
+            let isolate = "SELECT isolate_tenant_to_new_shard('tickets', $1::text, 'CASCADE', 'block_writes')";
             let rows = connection.rows(&Sql::fixed(isolate).with(Param::Text(store.to_string()))).await?;
             rows.first().map_or(Ok(from.shard), |row| row.try_get(0))?
         };

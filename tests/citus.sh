@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Citus: runs the end-to-end suite (tests/api) and two drills (tests/citus/drill.py) on a cluster of a coordinator and two workers, which the
+# script starts on loopback and stops at the end.
+#
+#   tests/citus.sh [--long] [FILTER…]   tests whose names contain FILTER. --long moves a store of 100,000 messages (default: 2,000)
+#   COUNTERPART_FEATURES=rev-a          revision A (default: revision B)
+#   CITUS_PG_CONFIG=PATH                the pg_config of a PostgreSQL that has the extension (default: pg_config)
+#
+# Debian has no package of Citus. src/store/SCALING.md tells how to build it. Without it the script is skipped.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. tests/postgres.sh
+. tests/citus_cluster.sh
+
+messages=2000 seconds=5
+[ "${1:-}" != --long ] || { messages=100000 seconds=20; shift; }
+has_citus || { echo "skipped: Citus (the extension is missing in ${CITUS_PG_CONFIG:-pg_config}; see src/store/SCALING.md)" && exit 0; }
+. tests/scratch.sh
+at_the_end() { stop_cluster "$scratch"; }
+
+chmod 755 "$scratch"
+start_cluster "$scratch" >"$scratch/log" 2>&1 || { cat "$scratch/log" >&2; exit 1; }
+COUNTERPART_TEST_POSTGRES=$coordinator COUNTERPART_TEST_CITUS_WORKERS=$worker1,$worker2 \
+    cargo test --quiet --features "${COUNTERPART_FEATURES:-}" --test api -- "$@"
+cargo build --quiet --features "${COUNTERPART_FEATURES:-}"
+make_cluster_database drill
+mkdir "$scratch/drill"
+# The binary is copied, since another build may replace it meanwhile.
+cp target/debug/counterpart "$scratch/counterpart"
+python3 tests/citus/drill.py "$scratch/counterpart" "$scratch/drill" "${coordinator%/*}/drill" "$scratch/worker1" "$messages" "$seconds"
+echo "Citus: $(psql -qXAt "${coordinator%/*}/drill" -c 'SELECT citus_version()' | cut -d' ' -f1-2), a coordinator and two workers"

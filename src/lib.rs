@@ -16,8 +16,8 @@
 //! - [`store`] is the database layer, for SQLite and PostgreSQL: the only module that contains SQL, apart from tests.
 //! - [`domain`] defines the kinds of records and their rules, and imports none of the other modules.
 //!
-//! "contract, section 4.3" in a comment cites the contract, a document that integrators have. "our decisions, section 6" cites a decision
-//! of this project on a point that the contract leaves open; `features.md`, "Our decisions", lists the results of these decisions.
+//! "contract, section 4.3" in a comment cites the contract, a document that integrators have. Where the contract leaves a
+//! choice open, `features.md`, "Our decisions", has the choice of this project.
 
 #![warn(clippy::unwrap_used, clippy::expect_used)]
 // Output is written with `cli::print` and `cli::note`: `println!` and `eprintln!` panic if the output stream is closed.

@@ -36,15 +36,20 @@ start_cluster() {
     start_node "$1/worker2" "${@:2}" && worker2=$postgres
 }
 
-# make_cluster_database NAME: creates a database on each node, and makes them one cluster.
+# make_cluster_database NAME [NODES]: creates a database on each of the first NODES nodes (default: 3), and makes them one cluster. A single
+# node has the stores itself.
 make_cluster_database() {
-    local node
-    for node in "$coordinator" "$worker1" "$worker2"; do
+    local node nodes=("$coordinator" "$worker1" "$worker2")
+    for node in "${nodes[@]:0:${2:-3}}"; do
         psql -qX "$node" -c "CREATE DATABASE $1"
         psql -qX "${node%/*}/$1" -c 'CREATE EXTENSION citus' -c 'CREATE EXTENSION pg_stat_statements'
     done 2>/dev/null
-    psql -qXAt "${coordinator%/*}/$1" -c "SELECT citus_set_coordinator_host('127.0.0.1', $(port_of "$coordinator"));
-        SELECT citus_add_node('127.0.0.1', $(port_of "$worker1")); SELECT citus_add_node('127.0.0.1', $(port_of "$worker2"))" >/dev/null
+    psql -qXAt "${coordinator%/*}/$1" -c "SELECT citus_set_coordinator_host('127.0.0.1', $(port_of "$coordinator"))" >/dev/null
+    for node in "${nodes[@]:1:${2:-3}-1}"; do
+        psql -qXAt "${coordinator%/*}/$1" -c "SELECT citus_add_node('127.0.0.1', $(port_of "$node"))" >/dev/null
+    done
+    [ "${2:-3}" -gt 1 ] || psql -qXAt "${coordinator%/*}/$1" \
+        -c "SELECT citus_set_node_property('127.0.0.1', $(port_of "$coordinator"), 'shouldhaveshards', true)" >/dev/null
 }
 
 stop_cluster() {

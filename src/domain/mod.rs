@@ -1,8 +1,8 @@
 //! Domain model of a support inbox: its record types and their rules. Its code uses no HTTP, no database and no environment variables, and
 //! only `clock` reads the system clock.
 //!
-//! Comments cite sections of the API contract, the specification that integrators have. "Our decisions" in a comment are decisions on
-//! points that the contract leaves open; `features.md` lists them under this title.
+//! Comments cite sections of the API contract, the specification that integrators have. Where the contract leaves a choice open,
+//! `features.md`, "Our decisions", has the choice of this project.
 
 pub mod bridges;
 pub mod clock;

@@ -21,8 +21,7 @@ pub struct Store {
     pub created_at: Timestamp,
 }
 
-/// The name of a channel. The list of names is open: a name that this revision does not know is stored and returned unchanged (our
-/// decisions, section 2).
+/// The name of a channel. The list of names is open: a name that this revision does not know is stored and returned unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 #[schemars(inline)]

@@ -19,7 +19,7 @@
 //!
 //! Guarantees:
 //! - Every response of an operation is an envelope: a JSON object with the request id and with `data` or `error` (contract, section 2.1).
-//! - The checks of a request run in a fixed order (our decisions, section 3). The framework (poem-openapi) makes the first checks in the
+//! - The checks of a request run in a fixed order. The framework (poem-openapi) makes the first checks in the
 //!   order of the handler's parameters: caller (401, 403), body (413, 415), query (400). Then the handler checks the shape of the body
 //!   (400, [`machinery::body::Body::parse`]), and the service checks the rest (404, 400, 409).
 //! - Each OpenAPI document is generated from the handlers and types with which the server processes requests and writes events.

@@ -8,7 +8,7 @@ events must have no gap. Called by tests/citus.sh.
 usage: drill.py BINARY FOLDER COORDINATOR_URL WORKER_FOLDER MESSAGES SECONDS
 WORKER_FOLDER has the data of the worker that is killed. MESSAGES is the size of the store that is moved. SECONDS is the length of each
 phase of the load."""
-import json, os, subprocess, sys, threading, time, types
+import http.client, json, os, subprocess, sys, threading, time, types
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "faults"))
 from server import AT, CONVERSATIONS, Load, Server, records
@@ -89,6 +89,13 @@ def losses(server, store, acknowledged):
     return sum(text not in kept for text in acknowledged), len(texts) - len(kept), gaps
 
 
+def search(server, keys, store):
+    """Searches the contacts of a store. Returns the status of the response."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=40)
+    connection.request("POST", "/v1/contacts/list", json.dumps({"search": "C 1"}), {"x-api-key": keys[store], "content-type": "application/json"})
+    return connection.getresponse().status
+
+
 def worker_killed(server, keys, port):
     """Kills the worker and starts it again, under load on one of its stores and on one of another worker."""
     where = nodes(server)
@@ -104,6 +111,7 @@ def worker_killed(server, keys, port):
     time.sleep(1)
     quiet = time.monotonic()
     before = (len(hit.acknowledged), hit.refused)
+    found = search(server, keys, there[-1])
     time.sleep(SECONDS)
     refused, acknowledged = hit.refused - before[1], len(hit.acknowledged) - before[0]
     back = time.monotonic()
@@ -118,10 +126,10 @@ def worker_killed(server, keys, port):
     print(f"worker killed: its store was refused {refused} times (503, Retry-After), {acknowledged} writes acknowledged meanwhile; the other "
           f"store: {answers} answers, {other.refused} refused, p99 {calm:.1f} ms before and {rough:.1f} ms while it was away; the next write after "
           f"the start {again if again is None else round(again, 1)} s; {len(hit.acknowledged) + len(other.acknowledged)} acknowledged, "
-          f"{lost[0]} lost, {lost[1]} twice, {lost[2]} gaps in the events, {len(wrong)} wrong answers", flush=True)
+          f"{lost[0]} lost, {lost[1]} twice, {lost[2]} gaps in the events, {len(wrong)} wrong answers; a search in the other store meanwhile: {found}", flush=True)
     slower = rough > SLOWER * calm
     if slower: print(f"the other store was more than {SLOWER} times slower")
-    return refused > 0 and acknowledged == 0 and other.refused == 0 and not slower and again is not None and again < BACK and not any(lost) and not wrong
+    return found == 200 and refused > 0 and acknowledged == 0 and other.refused == 0 and not slower and again is not None and again < BACK and not any(lost) and not wrong
 
 
 class PacedLoad(Load):

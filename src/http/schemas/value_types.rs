@@ -88,7 +88,7 @@ pub trait ValueSet: Send + Sync + 'static {
     const NAME: &'static str;
     /// The description of the schema in the OpenAPI document.
     const DESCRIPTION: &'static str;
-    /// Whether responses may contain values that the OpenAPI document does not list (our decisions, section 2).
+    /// Whether responses may contain values that the OpenAPI document does not list.
     const OPEN: bool = true;
     const VALUES: &'static [&'static str];
 }

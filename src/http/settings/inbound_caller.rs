@@ -1,5 +1,5 @@
 //! Authentication of inbound messages (messages from contacts): by a token or session with the grant (permission) `inbound`, or by a
-//! signature of the bridge, the program that connects the channel account to its channel (our decisions, section 8).
+//! signature of the bridge, the program that connects the channel account to its channel.
 //!
 //! Guarantees: before the signature of a request is verified, only two properties of its body are used: the store, and the account whose
 //! bridge must have signed the request. An unknown store or account, an account without a bridge and a wrong signature are refused with the

@@ -1,5 +1,5 @@
 //! The settings API: the HTTP API with which a store's owners and admins manage what the public API has no operation for. It has a separate
-//! path prefix and a separate OpenAPI document (our decisions, sections 1, 6 and 7). There is one file for each kind of record. The code
+//! path prefix and a separate OpenAPI document. There is one file for each kind of record. The code
 //! for bodies, parameters, the response envelope and errors is in `http::machinery`.
 //!
 //! `app` calls this module, and `cli` uses its OpenAPI document and the types that commands print. This module calls `service`. Guarantees:

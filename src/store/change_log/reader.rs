@@ -9,11 +9,14 @@ use std::sync::{PoisonError, atomic::Ordering};
 use sea_orm::DbBackend;
 use serde::{Deserialize, Serialize};
 
-use crate::store::{
-    Db, Error, Result,
-    change_log::own_changes::LoggedChange,
-    row_decoding::Cells,
-    sql::{Param, Sql},
+use crate::{
+    domain::ids::StoreId,
+    store::{
+        Db, Error, Result,
+        change_log::own_changes::LoggedChange,
+        row_decoding::Cells,
+        sql::{Param, Sql},
+    },
 };
 
 /// A position in the change log (log position): how far a reader of the log has come.
@@ -175,20 +178,33 @@ impl Db {
     /// deleted is read last, since a deletion is stored before its entries are deleted.
     async fn distributed_changes(&self, mark: &LogPosition, limit: i64) -> Result<Option<ChangesSince>> {
         let now = self.first(Sql::fixed("SELECT pg_current_snapshot()::text"), |cells| cells.take::<String>()).await?.unwrap_or_default();
-        let mut sql =
-            Sql::fixed("SELECT position, store_id, kind, record_ids FROM changes WHERE transaction_id > 0 AND (transaction_id >= ");
         let (end, in_progress) = unseen_of(&mark.snapshot)?;
-        sql.integer(end);
-        if !in_progress.is_empty() {
-            sql.push(" OR transaction_id IN ").integers(&in_progress);
-        }
-        sql.push(") AND position > ").integer(mark.position).push(" ORDER BY position").limit(limit);
-        let rows = self.all(sql, logged).await?;
+        let unseen = |of: Option<&StoreId>| {
+            let mut sql =
+                Sql::fixed("SELECT position, store_id, kind, record_ids FROM changes WHERE transaction_id > 0 AND (transaction_id >= ");
+            sql.integer(end);
+            if !in_progress.is_empty() {
+                sql.push(" OR transaction_id IN ").integers(&in_progress);
+            }
+            sql.push(") AND position > ").integer(mark.position).and_of_store("store_id", of).push(" ORDER BY position").limit(limit);
+            sql
+        };
+        let all = self.all(unseen(None), logged).await;
+        // While a node does not answer, the reader gets the changes of the other nodes and stays at its log position, so that it will get
+        // the changes of that node, too.
+        let (rows, is_complete) = match all {
+            Ok(rows) => (rows, true),
+            Err(_) => (self.across_stores(unseen, logged).await?, false),
+        };
         let known = Sql::fixed(&format!("SELECT {SNAPSHOT_IS_VALID} AND {DATABASE_FINGERPRINT} = $2"))
             .with(Param::Text(mark.snapshot.clone()))
             .with(Param::Text(mark.witness.clone()));
         let is_known = self.first(known, |cells| cells.flag()).await? == Some(true);
-        Ok(is_known.then(|| page_of_round(mark, &now, rows, limit)))
+        let page = |rows: Vec<LoggedChange>| match is_complete {
+            true => page_of_round(mark, &now, rows, limit),
+            false => ChangesSince { changes: rows.into_iter().flat_map(each).collect(), mark: mark.clone(), more: false },
+        };
+        Ok(is_known.then(|| page(rows)))
     }
 }
 

@@ -199,7 +199,14 @@ async fn refuse_unready(tx: &DatabaseTransaction, own: u64) -> Result<()> {
         }
         sleep(SESSION_CHECK_PAUSE).await;
     }
-    refused(&format!("{others} other sessions use the database; stop every process of counterpart, and other programs, first"))
+    // This process's own sessions are among those listed: PostgreSQL does not tell them apart.
+    let listed =
+        sessions.replace("COUNT(*)", "string_agg(concat_ws(' ', pid, usename, client_addr, application_name, left(query, 80)), '; ')");
+    let listed = value::<Option<String>>(tx, &listed).await?.flatten().unwrap_or_default();
+    refused(&format!(
+        "other sessions use the database ({others} besides the {own} of this command); stop every process of counterpart, and other \
+         programs, first. The sessions: {listed}"
+    ))
 }
 
 /// Returns the foreign keys of all tables: table, name and definition.

@@ -47,7 +47,16 @@ fn make_cluster(admin: &str, name: &str) {
     };
     execute(&on_database(admin, name), &format!("select citus_set_coordinator_host{}", place(admin)));
     for worker in workers() {
-        execute(&on_database(admin, name), &format!("select citus_add_node{}", place(&worker)));
+        let add = format!("select citus_add_node{}", place(&worker));
+        // Citus sometimes cannot connect to a worker while other tests create databases on it.
+        let is_added = (0..20).any(|_| {
+            let outcome = run_on(&on_database(admin, name), async |connection| {
+                sea_orm::ConnectionTrait::execute_unprepared(&connection, &add).await?;
+                connection.close().await
+            });
+            outcome.inspect_err(|_| std::thread::sleep(Duration::from_millis(500))).is_ok()
+        });
+        assert!(is_added, "{add} failed 20 times");
     }
 }
 

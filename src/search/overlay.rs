@@ -171,8 +171,8 @@ impl SearchOverlay {
             } else if one.kind == RETITLED {
                 let messages = in_time(self.db.conversation_messages(&one.store, &one.id)).await?;
                 ids.entry((one.store.clone(), SearchableKind::Message)).or_default().extend(messages);
-                // The queue of this process's changes may get an insert of one of these messages later, with older content than was read
-                // here. The new epoch makes `distrust_inserts` drop that content, so the message is read from the database.
+                // A write of this process may have inserted one of these messages, and may report it only later, with its older content.
+                // From here on such a report is not used: the message is read from the database.
                 self.db.end_own_epoch();
             }
         }

@@ -294,8 +294,7 @@ impl WriteTransaction<'_> {
         Ok(WriteOutcome::New(answer))
     }
 
-    /// Records the events and the audit log entries, and commits. A write that changed nothing still waits until the other writes whose
-    /// changes it has read are durable. A dry run is rolled back.
+    /// Records the events and the audit log entries, and commits. A dry run is rolled back.
     pub async fn end(self) -> Result<()> {
         if self.is_dry_run {
             return Ok(self.write.run_waiting().await?);

@@ -24,7 +24,7 @@ use crate::{
     },
 };
 
-/// Serialises a list or an object as JSON. All its values can be serialised.
+/// Serialises a list or an object of a record as JSON. Serialisation cannot fail for these types.
 fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }

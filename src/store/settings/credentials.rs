@@ -367,8 +367,8 @@ mod tests {
         let sent = NewCredential { user: &user, kind: CredentialKind::Link, can: GrantSet::EVERYTHING, sent_to: Some("Änn@example.com") };
         write.insert_credential(&link, &sent, Timestamp::from_millis(0)).await.unwrap();
         write.commit().await.unwrap();
-        // `spelled` returns the number of users that are found, and whether the link is valid. The case of ASCII letters matters only for
-        // the link.
+        // `spelled` gives the user an e-mail address. It returns how many users a search for `ÄNN@example.COM` then finds, and whether the
+        // link that was sent to `Änn@example.com` is valid. The search ignores the case of ASCII letters; the link does not.
         assert_eq!(spelled("Änn@example.com").await, (1, true));
         assert_eq!(spelled("ÄNN@Example.com").await, (1, false));
         assert_eq!(spelled("änn@example.com").await, (0, false));

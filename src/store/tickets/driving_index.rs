@@ -120,8 +120,8 @@ impl Db {
         if self.backend() == DbBackend::Sqlite { FEW_ON_SQLITE } else { FEW_ON_POSTGRES }
     }
 
-    /// Returns the greatest number of tickets that counts as few for the total of a list of `listed` tickets. The rows of a list are read
-    /// in sequence, whereas each of the few tickets costs a look-up of its own.
+    /// Returns up to how many tickets are looked up one by one when the total of a list of `listed` tickets is counted. With more tickets
+    /// it is cheaper to read the list in sequence.
     pub(in crate::store) fn few_tickets_for_total(&self, listed: u64) -> i64 {
         // Each limit makes a different SQL text. So there are few limits: each is four times the previous limit.
         let dearer = if self.backend() == DbBackend::Sqlite { LOOKUP_COST_ON_SQLITE } else { LOOKUP_COST_ON_POSTGRES };

@@ -11,7 +11,7 @@ pub enum ScaleCommand {
     Distribute,
     /// List every store and the node that has its records, one JSON object per line
     Status,
-    /// Move a store's records to another node while servers run; the store's writes wait for a moment
+    /// Move a store's records to another node while servers run; writes of its shard wait meanwhile
     Move(MoveArgs),
 }
 

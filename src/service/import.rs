@@ -136,7 +136,7 @@ pub async fn run(
             if options.dry_run {
                 import.rollback().await?;
             } else {
-                import.commit().await?;
+                import.commit(db).await?;
             }
             summary.exclusive = db.is_one_writer().then(|| begun.elapsed());
             // On PostgreSQL, batches and replaced tickets leave each stored total (a number of tickets or contacts) as several partial

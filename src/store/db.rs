@@ -244,7 +244,7 @@ impl Db {
     }
 
     /// Returns whether the tables are distributed over the nodes of a cluster.
-    pub(in crate::store) fn is_distributed(&self) -> bool {
+    pub fn is_distributed(&self) -> bool {
         self.is_distributed
     }
 

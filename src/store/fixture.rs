@@ -218,7 +218,7 @@ impl Fixture {
         };
         let mut import = self.db.begin_import(&self.store, Timestamp::from_millis(1)).await.unwrap().unwrap();
         import.put(Batch { contacts: names.iter().map(contact).collect(), ..Batch::default() }).await.unwrap().unwrap();
-        import.commit().await.unwrap();
+        import.commit(&self.db).await.unwrap();
     }
 
     pub async fn contact(&self, id: &str, updated_at: i64) {

@@ -38,7 +38,7 @@ use crate::{
         },
         time::Timestamp,
     },
-    store::{Db, Result, row_decoding::Cells, transaction::write::UNTRACKED_KIND},
+    store::{Db, Result, row_decoding::Cells, sql::Sql, transaction::write::UNTRACKED_KIND},
 };
 use bulk::Bulk;
 use conversation_cache::RecentIds;
@@ -108,6 +108,7 @@ pub struct Import {
     way: ImportConnection,
     backend: DbBackend,
     store: String,
+    is_distributed: bool,
     now: Timestamp,
     /// The id of the transaction on PostgreSQL, which entries of the change log contain. 0 on SQLite.
     transaction: i64,
@@ -140,6 +141,7 @@ impl Db {
             way,
             backend,
             store: store.as_str().to_owned(),
+            is_distributed: self.is_distributed(),
             now,
             transaction: 0,
             held: Vec::new(),
@@ -274,9 +276,21 @@ impl Import {
         self.way.run(&format!("UPDATE {} SET {set} WHERE store_id = ? AND id {among}{also}", table(kind)), &before, runs, &[]).await
     }
 
-    /// Commits the import.
-    pub async fn commit(self) -> Result<()> {
-        self.way.commit().await
+    /// Commits the import. `db` is the database that the import was begun on.
+    pub async fn commit(self, db: &Db) -> Result<()> {
+        let Self { way, store, transaction, is_distributed, .. } = self;
+        way.commit().await?;
+        if !is_distributed {
+            return Ok(());
+        }
+        // Citus commits an import in two phases, so its rows become visible after the coordinator's transaction has ended. A reader of the
+        // change log may have passed over them meanwhile. So they get the id of a later transaction.
+        let mut sql =
+            Sql::of(&StoreId::from(store), "UPDATE changes SET transaction_id = pg_current_xact_id()::text::bigint WHERE store_id = $1");
+        sql.push(" AND transaction_id = ").integer(transaction);
+        let tx = db.begin().await?;
+        tx.run(&sql).await?;
+        tx.commit().await
     }
 
     /// Rolls the import back.

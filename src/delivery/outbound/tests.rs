@@ -21,7 +21,7 @@ use crate::{
         clock::Clock,
         events::{Actor, Event},
         fixture::MovableClock,
-        ids::{MessageId, StoreId},
+        ids::{AccountId, MessageId, StoreId},
         outbound::{Mailbox, OutboxEntry},
         send_requests::{self, EmailContent},
     },
@@ -149,6 +149,20 @@ where
 
 fn down(after: Option<Duration>) -> SendFailure {
     SendFailure { class: FailureClass::Transient { after }, reason: "the line is down".to_owned() }
+}
+
+/// More due messages of an account at its limit than one statement reads must not hide the messages of another account.
+#[tokio::test]
+async fn a_full_account_with_a_long_queue_does_not_hide_another_account() {
+    let bench = Bench::new().await;
+    let store = bench.fixture.store.clone();
+    let rows: Vec<String> = (0..1100).map(|n| format!("('{store}', 'old{n}', 'other{n}', 'full', '{{}}', 0, {})", START - 1000)).collect();
+    let columns = "store_id, message_id, conversation_id, account_id, parcel, attempts, due_at";
+    bench.fixture.execute(&format!("INSERT INTO outbound ({columns}) VALUES {}", rows.join(", "))).await.unwrap();
+    bench.text("c0", "Hello").await;
+    let busy = HashMap::from([((store, AccountId::from("full")), 3)]);
+    let claimed = bench.service.claim_outbox_entries(AttemptLimits { all: 10, each: 3, busy: &busy }).await.unwrap();
+    assert_eq!(claimed.len(), 1);
 }
 
 #[tokio::test]

@@ -59,6 +59,10 @@ const SNAPSHOT_IS_VALID: &str = "pg_snapshot_xmax($1::pg_snapshot) <= pg_snapsho
 const BEGUN_AFTER: &str = "transaction_id >= pg_snapshot_xmax($1::pg_snapshot)::text::bigint";
 const IN_PROGRESS_THEN: &str = "transaction_id = ANY(ARRAY(SELECT x::text::bigint FROM pg_snapshot_xip($1::pg_snapshot) x))";
 
+/// The most entries of one store that are read at once while a node of a distributed database is away. Later entries of the store are read
+/// only when the node is back.
+const OF_ONE_STORE: i64 = 20_000;
+
 /// A page of changes from the log.
 #[derive(Debug)]
 pub struct ChangesSince {
@@ -180,6 +184,7 @@ impl Db {
         let now = self.first(Sql::fixed("SELECT pg_current_snapshot()::text"), |cells| cells.take::<String>()).await?.unwrap_or_default();
         let (end, in_progress) = unseen_of(&mark.snapshot)?;
         let unseen = |of: Option<&StoreId>| {
+            let limit = if of.is_some() { OF_ONE_STORE } else { limit };
             let mut sql =
                 Sql::fixed("SELECT position, store_id, kind, record_ids FROM changes WHERE transaction_id > 0 AND (transaction_id >= ");
             sql.integer(end);

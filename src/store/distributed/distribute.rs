@@ -60,6 +60,9 @@ const LOCAL: [&str; 6] = ["server_secrets", "sandbox", "write_probes", "forgotte
 const NUMBERED: [&str; 9] =
     ["events", "changes", "outbound", "webhook_secrets", "deliveries", "attempts", "audit", "bridge_secrets", "record_changes"];
 
+/// The table that refuses to be emptied. It has no secrets; its former rows stay on the coordinator.
+const APPEND_ONLY: &str = "audit";
+
 /// The triggers that read the rows of a whole statement, which Citus does not support, and the table of each.
 const OF_STATEMENTS: [(&str, &str); 4] =
     [("tickets_come", "tickets"), ("tickets_go", "tickets"), ("contacts_come", "contacts"), ("contacts_go", "contacts")];
@@ -98,9 +101,11 @@ const SETTINGS: [&str; 4] = [
 ];
 
 /// The function that begins a write transaction: it sends the id of the coordinator's transaction to the nodes that the transaction uses.
-/// Citus cannot make a generic plan of each statement, which the connections for writes ask for.
+/// It also sends the time-out of locks, which Citus does not take over from the session. Citus cannot make a generic plan of each statement,
+/// which the connections for writes ask for.
 const BEGIN_WRITE_FUNCTION: &str = "CREATE FUNCTION begin_distributed_write() RETURNS void LANGUAGE plpgsql AS $$BEGIN \
      PERFORM set_config('plan_cache_mode', 'auto', true), set_config('citus.propagate_set_commands', 'local', true); \
+     SET LOCAL lock_timeout = '10s'; \
      EXECUTE format('SET LOCAL counterpart.transaction = %L', pg_current_xact_id()::text); END$$";
 
 /// The function that returns, on the node of a row, the id of the coordinator's transaction that writes the row.
@@ -111,8 +116,8 @@ const WRITING_TRANSACTION: &str = "CREATE FUNCTION writing_transaction() RETURNS
      END IF; RETURN id::bigint; END$$";
 
 impl Db {
-    /// Distributes the tables over the nodes of the cluster. Returns false if they are distributed already. Everything happens in one
-    /// transaction: if it fails, the database is as before.
+    /// Distributes the tables over the nodes of the cluster. Returns false if they are distributed already. Missing migrations are applied
+    /// first. Everything else happens in one transaction: if it fails, the tables are as before.
     pub async fn distribute(&self) -> Result<bool> {
         if self.backend() != DbBackend::Postgres {
             return Err(Error::Unusable(
@@ -135,6 +140,8 @@ impl Db {
         for table in NUMBERED {
             run(&tx, &format!("ALTER TABLE {table} DROP CONSTRAINT {table}_pkey, ADD PRIMARY KEY (store_id, position)")).await?;
         }
+        // The retention of the change log reads it by position, in all stores.
+        run(&tx, "CREATE INDEX changes_by_position ON changes (position)").await?;
         for (trigger, table) in OF_STATEMENTS {
             run(&tx, &format!("DROP TRIGGER {trigger} ON {table}")).await?;
         }
@@ -159,6 +166,13 @@ impl Db {
             run(&tx, &statement).await?;
         }
         tx.commit().await?;
+        // Citus has copied the rows to the nodes, and keeps the former ones on the coordinator's disk, where no statement sees them.
+        for table in DISTRIBUTED.iter().chain(&REFERENCE).filter(|table| **table != APPEND_ONLY) {
+            let delete = format!("SELECT truncate_local_data_after_distributing_table('{table}')");
+            if let Err(error) = connection.execute_unprepared(&delete).await {
+                tracing::warn!(table, %error, "the former rows of a table stay on the disk of the coordinator");
+            }
+        }
         connection.close().await?;
         Ok(true)
     }
@@ -193,6 +207,8 @@ async fn refuse_unready(tx: &DatabaseTransaction, own: u64) -> Result<()> {
     let mut others = 0;
     // The sessions of a process that has just ended last a moment longer.
     for _ in 0..SESSION_CHECKS {
+        // PostgreSQL reads the sessions once in a transaction, unless it is told to read them again.
+        run(tx, "SELECT pg_stat_clear_snapshot()").await?;
         others = value::<i64>(tx, sessions).await?.unwrap_or_default().saturating_sub_unsigned(own);
         if others <= 0 {
             return Ok(());

@@ -11,8 +11,9 @@
 //! - A statement that reads `pg_current_snapshot()` gets the snapshot of the coordinator as a bound value (`transaction_ids`).
 //!
 //! Why that is correct: a transaction that writes on one node commits there before it ends on the coordinator. So if it has ended in a
-//! snapshot of the coordinator, every later statement on its node sees its changes. A transaction that also writes reference tables, such
-//! as the creation of an API key, becomes visible on the nodes a moment later (two-phase commit); no list or index contains what it writes.
+//! snapshot of the coordinator, every later statement on its node sees its changes. A transaction that writes on several nodes, such as
+//! the creation of an API key or the removal of a user, becomes visible on them a moment later (two-phase commit). An import does so, too,
+//! and logs its records again after its commit.
 
 mod distribute;
 mod stores;

@@ -49,7 +49,8 @@ impl Db {
     }
 
     /// Moves a store to the node `to` (host and port), or to the node with the fewest shards. The store first gets a shard that has no other
-    /// store. Writes of the store wait for a moment while its last changes are copied. Returns `None` if the store is on that node already.
+    /// store. Writes of all stores in its former shard wait while it is separated from them; its own writes wait again while its last changes are
+    /// copied. Returns `None` if the store is on that node already.
     pub async fn move_store(&self, store: &StoreId, to: Option<&str>) -> Result<Option<MovedStore>> {
         let unusable = |reason: String| Err(Error::Unusable(reason));
         let Some(stores) = self.store_nodes().await? else {

@@ -116,6 +116,11 @@ impl<P: StoreTarget> Allotment<P> {
         left.map(|left| *left -= 1).is_some()
     }
 
+    /// Returns the targets.
+    pub fn targets(&self) -> impl Iterator<Item = &P> {
+        self.0.keys()
+    }
+
     /// Returns each target with its number of attempts.
     pub fn each(self) -> impl Iterator<Item = (P, usize)> {
         self.0.into_iter()

@@ -5,8 +5,6 @@
 //! no longer end its attempt: every statement that ends an attempt names the claim of the attempt, and finds no row once the claim has
 //! changed. Of the queued messages of a conversation, only the oldest can be claimed, so that no message overtakes another.
 
-use std::collections::HashMap;
-
 use sea_orm::{
     ActiveValue::{NotSet, Set},
     ColumnTrait, Condition, DbBackend, EntityTrait, QueryFilter,
@@ -192,7 +190,19 @@ impl Db {
         claim: &str,
         room: AttemptLimits<'_, StoreAccount>,
     ) -> Result<Vec<ClaimedMessage>> {
-        let due = self.across_stores(|of| due(now, room, of), |cells| decode_due(cells).map(|(_, place)| place)).await?;
+        let of_room = |of: Option<&StoreId>| {
+            let mut sql = due(now, of);
+            // Messages of a store or account at its limit of concurrent attempts must not fill `CANDIDATES` and hide other messages.
+            for store in room.full_stores() {
+                sql.push(" AND o.store_id <> ").text(store.as_str());
+            }
+            for (store, account) in room.full() {
+                sql.push(" AND NOT (o.store_id = ").text(store.as_str()).push(" AND o.account_id = ").text(account.as_str()).push(")");
+            }
+            sql.push(DUE_ORDER).limit(CANDIDATES);
+            sql
+        };
+        let due = self.across_stores(of_room, |cells| decode_due(cells).map(|(_, place)| place)).await?;
         let mut claimed =
             self.claim_by_store(room.allotted(due), |store, allotted| self.claim_messages_of(store, allotted, now, lease, claim)).await?;
         claimed.sort_by_key(|one| one.position);
@@ -208,8 +218,9 @@ impl Db {
         lease: Timestamp,
         claim: &str,
     ) -> Result<Vec<ClaimedMessage>> {
-        let none = HashMap::new();
-        let mut sql = due(now, AttemptLimits { all: usize::MAX, each: usize::MAX, busy: &none }, Some(&store));
+        let mut sql = due(now, Some(&store));
+        // Messages of other accounts must not fill `CANDIDATES` and hide those of these accounts.
+        sql.push(" AND o.account_id IN ").texts(allotted.targets().map(|(_, account)| account.as_str())).push(DUE_ORDER).limit(CANDIDATES);
         if self.backend() == DbBackend::Postgres {
             sql.push(" FOR UPDATE SKIP LOCKED");
         }
@@ -237,24 +248,18 @@ impl Db {
     }
 }
 
-/// Returns the SQL for the due messages of one store or of all stores, the longest due first. Leaves out the accounts and stores that have
-/// reached their limit of concurrent attempts, so that their messages do not fill `CANDIDATES` and hide other messages.
-fn due(now: Timestamp, room: AttemptLimits<'_, StoreAccount>, of: Option<&StoreId>) -> Sql {
-    let mut sql = Sql::fixed("SELECT o.position, o.store_id, o.account_id FROM outbound o WHERE o.due_at <= ");
-    sql.integer(now.millis()).and_of_store("o.store_id", of);
-    for store in room.full_stores() {
-        sql.push(" AND o.store_id <> ").text(store.as_str());
-    }
-    for (store, account) in room.full() {
-        sql.push(" AND NOT (o.store_id = ").text(store.as_str()).push(" AND o.account_id = ").text(account.as_str()).push(")");
-    }
-    sql.push(
-        " AND NOT EXISTS (SELECT 1 FROM outbound p WHERE p.store_id = o.store_id AND p.conversation_id = o.conversation_id \
-         AND p.position < o.position) ORDER BY o.due_at, o.position",
+/// Begins the SQL for the due messages of one store or of all stores. Further conditions can be appended, then [`DUE_ORDER`].
+fn due(now: Timestamp, of: Option<&StoreId>) -> Sql {
+    let mut sql = Sql::fixed(
+        "SELECT o.position, o.store_id, o.account_id FROM outbound o WHERE NOT EXISTS (SELECT 1 FROM outbound p \
+         WHERE p.store_id = o.store_id AND p.conversation_id = o.conversation_id AND p.position < o.position) AND o.due_at <= ",
     );
-    sql.limit(CANDIDATES);
+    sql.integer(now.millis()).and_of_store("o.store_id", of);
     sql
 }
+
+/// The order of due messages: the longest due first.
+const DUE_ORDER: &str = " ORDER BY o.due_at, o.position";
 
 fn decode_due(cells: &mut Cells<'_>) -> Result<(i64, StoreAccount)> {
     Ok((cells.take()?, (cells.id()?, cells.id()?)))

@@ -16,6 +16,7 @@ use crate::{
         Db, Result,
         entity::{attempts, deliveries, webhook_kinds, webhook_secrets, webhooks},
         settings::signing_secrets::SecretTable,
+        sql::Sql,
         statement::from_entities::model,
         transaction::write::Write,
     },
@@ -185,6 +186,11 @@ impl Db {
 
     /// Returns whether any store has an enabled subscription.
     pub async fn is_subscribed_to(&self) -> Result<bool> {
-        Ok(self.find_one(webhooks::Entity::find().filter(webhooks::Column::Enabled.eq(true))).await?.is_some())
+        let enabled = |of: Option<&StoreId>| {
+            let mut sql = Sql::fixed("SELECT id FROM webhooks WHERE enabled = TRUE");
+            sql.and_of_store("store_id", of).limit(1);
+            sql
+        };
+        Ok(!self.across_stores(enabled, |cells| cells.take::<String>()).await?.is_empty())
     }
 }

@@ -107,6 +107,11 @@ impl SearchOverlay {
         Self { db, view: RwLock::default(), followed: Queue::default(), asked: AtomicU64::new(0), wake: Notify::new() }
     }
 
+    /// Returns whether the database is distributed over several nodes.
+    pub fn is_distributed(&self) -> bool {
+        self.db.is_distributed()
+    }
+
     /// Catches up: applies the changes that were committed before the call, by this or another process. If too many changes of other
     /// processes are pending, leaves those to the worker.
     pub async fn catch_up(&self) -> Result<()> {

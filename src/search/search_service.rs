@@ -129,7 +129,10 @@ impl SearchService {
             };
             if let Some(error) = failed {
                 tracing::error!(%error, "the search index cannot follow the database");
-                reporter.failed();
+                // While a node of a distributed database is away, the server stays ready for all other requests of the other stores.
+                if !self.0.front.is_distributed() {
+                    reporter.failed();
+                }
             }
             tokio::select! {
                 () = &mut stop => return,

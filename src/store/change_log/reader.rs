@@ -9,14 +9,11 @@ use std::sync::{PoisonError, atomic::Ordering};
 use sea_orm::DbBackend;
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    domain::ids::StoreId,
-    store::{
-        Db, Error, Result,
-        change_log::own_changes::LoggedChange,
-        row_decoding::Cells,
-        sql::{Param, Sql},
-    },
+use crate::store::{
+    Db, Error, Result,
+    change_log::own_changes::LoggedChange,
+    row_decoding::Cells,
+    sql::{Param, Sql},
 };
 
 /// A position in the change log (log position): how far a reader of the log has come.
@@ -58,10 +55,6 @@ const SNAPSHOT_IS_VALID: &str = "pg_snapshot_xmax($1::pg_snapshot) <= pg_snapsho
 /// snapshot's xmax, since the snapshot's xmin may be far back because of a long transaction.
 const BEGUN_AFTER: &str = "transaction_id >= pg_snapshot_xmax($1::pg_snapshot)::text::bigint";
 const IN_PROGRESS_THEN: &str = "transaction_id = ANY(ARRAY(SELECT x::text::bigint FROM pg_snapshot_xip($1::pg_snapshot) x))";
-
-/// The most entries of one store that are read at once while a node of a distributed database is away. Later entries of the store are read
-/// only when the node is back.
-const OF_ONE_STORE: i64 = 20_000;
 
 /// A page of changes from the log.
 #[derive(Debug)]
@@ -183,33 +176,19 @@ impl Db {
     async fn distributed_changes(&self, mark: &LogPosition, limit: i64) -> Result<Option<ChangesSince>> {
         let now = self.first(Sql::fixed("SELECT pg_current_snapshot()::text"), |cells| cells.take::<String>()).await?.unwrap_or_default();
         let (end, in_progress) = unseen_of(&mark.snapshot)?;
-        let unseen = |of: Option<&StoreId>| {
-            let limit = if of.is_some() { OF_ONE_STORE } else { limit };
-            let mut sql =
-                Sql::fixed("SELECT position, store_id, kind, record_ids FROM changes WHERE transaction_id > 0 AND (transaction_id >= ");
-            sql.integer(end);
-            if !in_progress.is_empty() {
-                sql.push(" OR transaction_id IN ").integers(&in_progress);
-            }
-            sql.push(") AND position > ").integer(mark.position).and_of_store("store_id", of).push(" ORDER BY position").limit(limit);
-            sql
-        };
-        let all = self.all(unseen(None), logged).await;
-        // While a node does not answer, the reader gets the changes of the other nodes and stays at its log position, so that it will get
-        // the changes of that node, too.
-        let (rows, is_complete) = match all {
-            Ok(rows) => (rows, true),
-            Err(_) => (self.across_stores(unseen, logged).await?, false),
-        };
+        let mut sql =
+            Sql::fixed("SELECT position, store_id, kind, record_ids FROM changes WHERE transaction_id > 0 AND (transaction_id >= ");
+        sql.integer(end);
+        if !in_progress.is_empty() {
+            sql.push(" OR transaction_id IN ").integers(&in_progress);
+        }
+        sql.push(") AND position > ").integer(mark.position).push(" ORDER BY position").limit(limit);
+        let rows = self.all(sql, logged).await?;
         let known = Sql::fixed(&format!("SELECT {SNAPSHOT_IS_VALID} AND {DATABASE_FINGERPRINT} = $2"))
             .with(Param::Text(mark.snapshot.clone()))
             .with(Param::Text(mark.witness.clone()));
         let is_known = self.first(known, |cells| cells.flag()).await? == Some(true);
-        let page = |rows: Vec<LoggedChange>| match is_complete {
-            true => page_of_round(mark, &now, rows, limit),
-            false => ChangesSince { changes: rows.into_iter().flat_map(each).collect(), mark: mark.clone(), more: false },
-        };
-        Ok(is_known.then(|| page(rows)))
+        Ok(is_known.then(|| page_of_round(mark, &now, rows, limit)))
     }
 }
 
@@ -288,6 +267,15 @@ mod tests {
         domain::clock::{Clock, SystemClock},
         store::{fixture::Fixture, transaction::write::Changed},
     };
+
+    #[test]
+    fn a_snapshot_says_which_transactions_it_did_not_show() {
+        assert_eq!(unseen_of("10:20:12,15").unwrap(), (20, vec![12, 15]));
+        assert_eq!(unseen_of("10:10:").unwrap(), (10, vec![]));
+        for damaged in ["", "10", "10:x:", "10:20:1,x"] {
+            assert!(unseen_of(damaged).is_err(), "{damaged}");
+        }
+    }
 
     #[tokio::test]
     async fn what_an_import_brings_is_told_record_by_record_from_few_places_of_the_log() {

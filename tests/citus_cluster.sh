@@ -31,9 +31,9 @@ port_of() {
 
 # start_cluster FOLDER [SETTING=VALUE…]: starts the nodes. Sets `coordinator`, `worker1` and `worker2` to their addresses.
 start_cluster() {
-    start_node "$1/coordinator" "${@:2}" && coordinator=$postgres
-    start_node "$1/worker1" "${@:2}" && worker1=$postgres
-    start_node "$1/worker2" "${@:2}" && worker2=$postgres
+    start_node "$1/coordinator" "${@:2}" && coordinator=$postgres || return
+    start_node "$1/worker1" "${@:2}" && worker1=$postgres || return
+    start_node "$1/worker2" "${@:2}" && worker2=$postgres || return
 }
 
 # make_cluster_database NAME [NODES]: creates a database on each of the first NODES nodes (default: 3), and makes them one cluster. A single

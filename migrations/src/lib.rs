@@ -76,6 +76,9 @@ mod m0025_failed_messages;
 mod m0026_cheaper_sends;
 mod m0027_numbering_by_store;
 
+pub use m0020_former_places::LISTS as SORTED_LISTS;
+pub use m0021_record_changes::RECORDS as RECORD_TABLES;
+pub use m0026_cheaper_sends::LARGE as LARGE_RECORD_TABLES;
 pub use sea_orm_migration::{MigrationStatus, MigratorTrait};
 
 /// All migrations, oldest first.

@@ -28,7 +28,7 @@ impl MigrationName for Migration {
 }
 
 /// The lists whose rows change their sort position, each with its sort column.
-pub(crate) const LISTS: [(&str, &str); 3] = [("tickets", "sort_at"), ("conversations", "sort_at"), ("contacts", "updated_at")];
+pub const LISTS: [(&str, &str); 3] = [("tickets", "sort_at"), ("conversations", "sort_at"), ("contacts", "updated_at")];
 
 // No foreign keys: a row of a list may be deleted, and its former positions expire by themselves.
 pub(crate) const TABLE: &str = "

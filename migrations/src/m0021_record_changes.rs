@@ -51,7 +51,7 @@ CREATE INDEX record_changes_to_number ON record_changes (position) WHERE sequenc
 "#;
 
 /// Each table whose rows belong to records, with the kind of the record and the column that has the record's id.
-pub(crate) const RECORDS: [(&str, &str, &str); 15] = [
+pub const RECORDS: [(&str, &str, &str); 15] = [
     ("roles", "role", "id"),
     ("users", "user", "id"),
     ("teams", "team", "id"),

@@ -41,7 +41,7 @@ impl MigrationName for Migration {
 }
 
 /// The tables that grow with each message or ticket. Each has one row for each record, with the record's id in the column `id`.
-const LARGE: [&str; 5] = ["contacts", "conversations", "tickets", "messages", "comments"];
+pub const LARGE: [&str; 5] = ["contacts", "conversations", "tickets", "messages", "comments"];
 
 fn large() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
     RECORDS.into_iter().filter(|(table, ..)| LARGE.contains(table))

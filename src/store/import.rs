@@ -288,9 +288,16 @@ impl Import {
         let mut sql =
             Sql::of(&StoreId::from(store), "UPDATE changes SET transaction_id = pg_current_xact_id()::text::bigint WHERE store_id = $1");
         sql.push(" AND transaction_id = ").integer(transaction);
-        let tx = db.begin().await?;
-        tx.run(&sql).await?;
-        tx.commit().await
+        let log_again = async {
+            let tx = db.begin().await?;
+            tx.run(&sql).await?;
+            tx.commit().await
+        };
+        // The import itself is committed.
+        if let Err(error) = log_again.await {
+            tracing::warn!(%error, "searches may miss what was imported; run `counterpart reindex` with the server stopped");
+        }
+        Ok(())
     }
 
     /// Rolls the import back.

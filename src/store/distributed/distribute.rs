@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use counterpart_migrations::{LARGE_RECORD_TABLES, RECORD_TABLES, SORTED_LISTS};
 use sea_orm::{ConnectionTrait, DatabaseTransaction, DbBackend, Statement, TryGetable};
-
 use tokio::time::sleep;
 
 use crate::store::{Db, Error, Result};
@@ -67,24 +67,6 @@ const APPEND_ONLY: &str = "audit";
 const OF_STATEMENTS: [(&str, &str); 4] =
     [("tickets_come", "tickets"), ("tickets_go", "tickets"), ("contacts_come", "contacts"), ("contacts_go", "contacts")];
 
-/// The small tables whose changes are recorded for the feed of changes by triggers of whole statements: the kind of record, and the column
-/// with the record's id.
-const RECORDED: [(&str, &str, &str); 10] = [
-    ("roles", "role", "id"),
-    ("users", "user", "id"),
-    ("teams", "team", "id"),
-    ("team_members", "team", "team_id"),
-    ("accounts", "account", "id"),
-    ("account_users", "account", "account_id"),
-    ("templates", "template", "id"),
-    ("labels", "label", "id"),
-    ("contact_fields", "contactField", "id"),
-    ("ticket_fields", "ticketField", "id"),
-];
-
-/// The lists whose rows change their sort position, each with its sort column.
-const LISTS: [(&str, &str); 3] = [("tickets", "sort_at"), ("conversations", "sort_at"), ("contacts", "updated_at")];
-
 /// How often, and with which pauses, [`Db::distribute`] checks that no other session uses the database before it refuses.
 const SESSION_CHECKS: u32 = 30;
 const SESSION_CHECK_PAUSE: Duration = Duration::from_millis(100);
@@ -145,7 +127,7 @@ impl Db {
         for (trigger, table) in OF_STATEMENTS {
             run(&tx, &format!("DROP TRIGGER {trigger} ON {table}")).await?;
         }
-        for (table, _, _) in RECORDED {
+        for (table, _, _) in small_record_tables() {
             for event in ["insert", "update", "delete"] {
                 run(&tx, &format!("DROP TRIGGER {table}_recorded_on_{event} ON {table}")).await?;
             }
@@ -178,6 +160,12 @@ impl Db {
     }
 }
 
+/// Returns the tables whose changes are recorded for the feed of changes by triggers of whole statements: table, kind of record, and the
+/// column with the record's id.
+fn small_record_tables() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
+    RECORD_TABLES.into_iter().filter(|(table, ..)| !LARGE_RECORD_TABLES.contains(table))
+}
+
 async fn run(tx: &DatabaseTransaction, statement: &str) -> Result<()> {
     tx.execute_unprepared(statement).await?;
     Ok(())
@@ -207,7 +195,7 @@ async fn refuse_unready(tx: &DatabaseTransaction, own: u64) -> Result<()> {
     let mut others = 0;
     // The sessions of a process that has just ended last a moment longer.
     for _ in 0..SESSION_CHECKS {
-        // PostgreSQL reads the sessions once in a transaction, unless it is told to read them again.
+        // PostgreSQL caches the list of sessions for the rest of the transaction. This call empties the cache.
         run(tx, "SELECT pg_stat_clear_snapshot()").await?;
         others = value::<i64>(tx, sessions).await?.unwrap_or_default().saturating_sub_unsigned(own);
         if others <= 0 {
@@ -270,7 +258,7 @@ fn functions_and_triggers() -> Vec<String> {
          EXECUTE format('ALTER TABLE %I ENABLE TRIGGER %I', recorded, recorded || '_recorded_on_' || event); END LOOP; END$$"
             .to_owned(),
     );
-    for (table, sort) in LISTS {
+    for (table, sort) in SORTED_LISTS {
         statements.push(format!(
             "CREATE OR REPLACE FUNCTION {table}_moved() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN \
              NEW.placed_by := writing_transaction(); IF OLD.placed_by <> NEW.placed_by THEN \
@@ -287,7 +275,7 @@ fn functions_and_triggers() -> Vec<String> {
          RETURN NULL; END$$"
             .to_owned(),
     );
-    for (table, kind, id) in RECORDED {
+    for (table, kind, id) in small_record_tables() {
         statements.push(format!(
             "CREATE TRIGGER {table}_recorded AFTER INSERT OR UPDATE OR DELETE ON {table} FOR EACH ROW \
              EXECUTE FUNCTION small_row_recorded('{kind}', '{id}')"

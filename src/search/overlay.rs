@@ -6,6 +6,9 @@
 //! the log, and applies the changes in batches of [`READ_AT_ONCE`]. A search then does not read the log, and waits for at most one batch
 //! (and one page of the log).
 //!
+//! In a distributed database the log is spread over the nodes. While one of them is away, each search reads the log of its own store only,
+//! so searches of the stores on other nodes go on. The worker tries to read the whole log again, and then continues from where it was.
+//!
 //! Even then, searches see the commits of this process, since `store` also passes each commit to the overlay in memory. For an inserted
 //! message, `store` passes the content, too. So the overlay need not read the message from the database, nor look for an older state of the
 //! message in the index.
@@ -20,12 +23,12 @@ use std::{
 };
 
 use tokio::{
-    sync::{Mutex as Queue, Notify},
+    sync::{Mutex as Queue, MutexGuard, Notify},
     time::timeout,
 };
 
 use super::{
-    Result,
+    Error, Result,
     index::{RecordKey, text},
     index_build::{blocking, unpanicked},
     record_terms::Terms,
@@ -59,6 +62,9 @@ pub const READ_AT_ONCE: usize = 100;
 const AT_ONCE: usize = 16 * 1024;
 /// The limit of log positions in [`ChangeLogProgress::ahead`].
 const REMEMBERED: usize = 20_000;
+/// Why a log position cannot be continued from.
+pub const UNKNOWN_POSITION: &str =
+    "either the database was restored to an older state, or it was not followed for so long that its change log was pruned";
 /// The time-out of a database read. A lock is held during the read, and other searches wait for the lock.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -90,6 +96,8 @@ pub struct ChangeLogProgress {
     pub far: bool,
     /// The number of the newest request (see [`SearchOverlay::asked`]) that a read of the log has fulfilled.
     answered: u64,
+    /// Set while a node of a distributed database is away: the positions up to which the changes of single stores were applied.
+    by_store: Option<HashMap<StoreId, Arc<Queue<LogPosition>>>>,
 }
 
 /// The new state of a record.
@@ -112,20 +120,62 @@ impl SearchOverlay {
         self.db.is_distributed()
     }
 
-    /// Catches up: applies the changes that were committed before the call, by this or another process. If too many changes of other
-    /// processes are pending, leaves those to the worker.
-    pub async fn catch_up(&self) -> Result<()> {
+    /// Returns whether an error may mean that one node of a distributed database is away, and the other nodes are not.
+    pub fn may_be_one_node(&self, error: &Error) -> bool {
+        self.is_distributed() && matches!(error, Error::Store(store::Error::Unavailable(_)))
+    }
+
+    /// Catches up before a search of this store: applies the changes that were committed before the call, by this or another process. If
+    /// too many changes of other processes are pending, leaves those to the worker. While a node is away, applies only the store's changes.
+    pub async fn catch_up(&self, store: &StoreId) -> Result<()> {
         let turn = self.asked.fetch_add(1, Ordering::AcqRel) + 1;
         let mut followed = self.followed.lock().await;
-        self.apply_own_changes(&mut followed).await?;
+        if followed.by_store.is_none() {
+            match self.catch_up_with_all_stores(turn, &mut followed).await {
+                Err(error) if self.may_be_one_node(&error) => followed.go_on_by_store(&error),
+                caught_up => return caught_up,
+            }
+        }
+        self.catch_up_with_store(store, followed).await
+    }
+
+    /// Applies the changes of one store, whatever their number. Searches of other stores do not wait for this.
+    async fn catch_up_with_store(&self, store: &StoreId, mut followed: MutexGuard<'_, ChangeLogProgress>) -> Result<()> {
+        // The log lists these, too.
+        self.drop_own_changes(&mut followed);
+        let ChangeLogProgress { mark, by_store, .. } = &mut *followed;
+        let begun = || Arc::new(Queue::new(mark.clone()));
+        let position = by_store.get_or_insert_default().entry(store.clone()).or_insert_with(begun).clone();
+        drop(followed);
+        let mut position = position.lock().await;
+        loop {
+            let behind = in_time(self.db.changes_of_store_since(store, &position, PLACES)).await?;
+            let behind = behind.ok_or_else(|| Error::Failed(UNKNOWN_POSITION.to_owned()))?;
+            self.followed.lock().await.looks_at(&behind.changes);
+            self.put_into_overlay(self.changes(behind.changes.iter()).await?).await?;
+            *position = behind.mark;
+            if !behind.more {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Drops the queued changes of this process. The log lists them, and whoever reads it applies them.
+    pub fn drop_own_changes(&self, followed: &mut ChangeLogProgress) {
+        followed.own.clear();
+        drop(self.db.own_changes());
+    }
+
+    async fn catch_up_with_all_stores(&self, turn: u64, followed: &mut ChangeLogProgress) -> Result<()> {
+        self.apply_own_changes(followed).await?;
         if followed.far || followed.answered >= turn {
             return Ok(());
         }
         let asked = self.asked.load(Ordering::Acquire);
         if in_time(self.db.may_be_behind(&followed.mark)).await? {
-            match self.behind(&followed).await? {
+            match self.behind(&followed.mark).await? {
                 Some(behind) if !is_bulk(&behind) => {
-                    self.put_into_overlay(self.not_applied_yet(&mut followed, &behind.changes).await?).await?;
+                    self.put_into_overlay(self.not_applied_yet(followed, &behind.changes).await?).await?;
                     followed.mark = behind.mark;
                 }
                 _ => {
@@ -138,10 +188,10 @@ impl SearchOverlay {
         Ok(())
     }
 
-    /// Reads a page of the changes after the log position `followed.mark`: at most [`PLACES`] entries of the log. `None` if the log was
-    /// pruned beyond that position, or if the position is of another database.
-    pub async fn behind(&self, followed: &ChangeLogProgress) -> Result<Option<ChangesSince>> {
-        in_time(self.db.changes_since(&followed.mark, PLACES)).await
+    /// Reads a page of the changes after this log position: at most [`PLACES`] entries of the log. `None` if the log was pruned beyond that
+    /// position, or if the position is of another database.
+    pub async fn behind(&self, mark: &LogPosition) -> Result<Option<ChangesSince>> {
+        in_time(self.db.changes_since(mark, PLACES)).await
     }
 
     /// Applies the changes that this process has committed.
@@ -253,6 +303,27 @@ impl ChangeLogProgress {
     /// Resets the progress: the change log is read from this position on.
     pub fn go_on_from(&mut self, mark: LogPosition) {
         *self = Self { mark, ..Self::default() };
+    }
+
+    /// From now on the log is read store by store, since a node is away.
+    pub fn go_on_by_store(&mut self, reason: &Error) {
+        if self.by_store.is_none() {
+            tracing::warn!(%reason, "the search index cannot read the changes of all stores; each search reads those of its store");
+            self.by_store = Some(HashMap::new());
+        }
+    }
+
+    /// Returns whether the log is read store by store.
+    pub fn is_by_store(&self) -> bool {
+        self.by_store.is_some()
+    }
+
+    /// From now on the log of all stores is read, also by searches: the worker has applied it to its end.
+    pub fn go_on_with_all_stores(&mut self) {
+        self.far = false;
+        if self.by_store.take().is_some() {
+            tracing::info!("the search index reads the changes of all stores again");
+        }
     }
 
     fn looks_at(&mut self, logged: &[LoggedChange]) {
@@ -420,8 +491,10 @@ mod tests {
             change(&fixture, ["k1"]).await;
             let mark = front.followed.lock().await.mark.clone();
             let (held, asked, before) = (front.followed.lock().await, front.asked.load(Ordering::Acquire), counted.load(Ordering::Acquire));
-            let waiting: Vec<_> =
-                (0..searches).map(|_| front.clone()).map(|front| tokio::spawn(async move { front.catch_up().await })).collect();
+            let waiting: Vec<_> = (0..searches)
+                .map(|_| (front.clone(), fixture.store.clone()))
+                .map(|(front, store)| tokio::spawn(async move { front.catch_up(&store).await }))
+                .collect();
             while front.asked.load(Ordering::Acquire) < asked + searches {
                 tokio::task::yield_now().await;
             }
@@ -442,13 +515,44 @@ mod tests {
         let contacts: Vec<String> = (0..=PLACES).map(|contact| format!("k{contact}")).collect();
         change(&fixture, contacts.iter().map(String::as_str)).await;
         let mark = front.followed.lock().await.mark.clone();
-        front.catch_up().await.unwrap();
+        front.catch_up(&fixture.store).await.unwrap();
         timeout(Duration::ZERO, front.wake.notified()).await.expect("the worker is woken");
         let before = counted.load(Ordering::Acquire);
-        front.catch_up().await.unwrap();
+        front.catch_up(&fixture.store).await.unwrap();
         assert_eq!(counted.load(Ordering::Acquire), before);
         let followed = front.followed.lock().await;
         assert_eq!((&followed.mark, followed.far), (&mark, true));
+    }
+
+    #[tokio::test]
+    async fn while_a_node_is_away_a_search_reads_the_changes_of_its_store() {
+        let fixture = Fixture::alone().await;
+        if fixture.url.starts_with("sqlite:") {
+            return;
+        }
+        let (front, _) = elsewhere(&fixture).await;
+        let (view, _index, _home) = super::super::tests::indexed(&[]);
+        *front.view.write().unwrap() = Some(view.into());
+        let contacts: Vec<String> = (0..=PLACES).map(|contact| format!("k{contact}")).collect();
+        for contact in &contacts {
+            change(&fixture, [contact.as_str()]).await;
+        }
+        let of_another_store = "INSERT INTO changes (store_id, kind, record_ids, changed_at, transaction_id) \
+                                VALUES ('other', 'contact', 'k', 0, pg_current_xact_id()::text::bigint)";
+        fixture.execute(of_another_store).await.unwrap();
+        let applied = || front.view().unwrap().fresh.len();
+        let before = front.followed.lock().await.mark.clone();
+        front.followed.lock().await.go_on_by_store(&Error::Building);
+        front.catch_up(&fixture.store).await.unwrap();
+        assert_eq!(applied(), contacts.len());
+        front.catch_up(&fixture.store).await.unwrap();
+        assert_eq!(front.followed.lock().await.mark, before, "the log of all stores was not read");
+        front.catch_up(&"other".into()).await.unwrap();
+        assert_eq!(applied(), contacts.len() + 1);
+        front.followed.lock().await.go_on_with_all_stores();
+        change(&fixture, ["a later one"]).await;
+        front.catch_up(&fixture.store).await.unwrap();
+        assert!(front.followed.lock().await.far, "the log of all stores is read again, from where it was");
     }
 
     #[tokio::test]

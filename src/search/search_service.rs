@@ -26,7 +26,7 @@ use super::{
     index::{Index, RecordKey},
     index_build::{Progress, blocking, build, unpanicked},
     index_directory::{Folder, bytes_of},
-    overlay::{READ_AT_ONCE, RecordChange, SearchOverlay, is_bulk, is_full},
+    overlay::{READ_AT_ONCE, RecordChange, SearchOverlay, UNKNOWN_POSITION, is_bulk, is_full},
     searcher::{HitPage, IndexSnapshot, OverlayRecord, Search},
 };
 use crate::{
@@ -36,6 +36,8 @@ use crate::{
 
 /// Poll interval of the worker for the change log.
 const POLL: Duration = Duration::from_millis(200);
+/// Interval at which the worker tries to read the whole change log again while a node of a distributed database is away.
+const NODE_RETRY: Duration = Duration::from_secs(1);
 /// How long changes stay only in memory before they are committed, unless very many changes are pending.
 const COMMIT_AFTER: Duration = Duration::from_secs(1);
 /// The number of documents per index commit while very many changes are pending.
@@ -48,8 +50,6 @@ const REMARK: Duration = Duration::from_secs(3600);
 /// For how long the worker must run without a failure before a rebuilt index counts as working. After a commit, the index counts as working
 /// immediately.
 const PROVEN: Duration = Duration::from_secs(60);
-const UNKNOWN: &str =
-    "either the database was restored to an older state, or it was not followed for so long that its change log was pruned";
 /// Backoff of the worker after a failure.
 const RECOVERY: Duration = Duration::from_secs(3);
 
@@ -198,7 +198,7 @@ impl SearchState {
     }
 
     async fn answer(self: Arc<Self>, search: Search) -> Result<HitPage> {
-        self.front.catch_up().await?;
+        self.front.catch_up(&search.store).await?;
         if let Some(found) = self.search_inline(&search)? {
             return Ok(found);
         }
@@ -251,14 +251,16 @@ impl SearchState {
             tracing::warn!(%error, "the search index cannot be read and is rebuilt");
             None
         });
-        match opened {
-            Some((index, mark)) if self.front.db.changes_since(&mark, 1).await?.is_some() => Ok(Some((index, mark))),
-            Some(_) => {
-                tracing::warn!("the search index cannot continue from the database's change log and is rebuilt: {UNKNOWN}");
-                Ok(None)
-            }
-            None => Ok(None),
+        let Some((index, mark)) = opened else { return Ok(None) };
+        let goes_on = match self.front.behind(&mark).await {
+            // While a node is away the worker cannot check the position. It does so when it reads the log.
+            Err(error) if self.front.may_be_one_node(&error) => true,
+            behind => behind?.is_some(),
+        };
+        if !goes_on {
+            tracing::warn!("the search index cannot continue from the database's change log and is rebuilt: {UNKNOWN_POSITION}");
         }
+        Ok(goes_on.then_some((index, mark)))
     }
 }
 
@@ -284,23 +286,33 @@ impl IndexWorker {
         let began = Instant::now();
         loop {
             reporter.beat();
-            let more = self.apply_log_page().await?;
+            let applied = match self.apply_log_page().await {
+                Err(error) if self.shared.front.may_be_one_node(&error) => {
+                    self.shared.front.followed.lock().await.go_on_by_store(&error);
+                    None
+                }
+                more => Some(more?),
+            };
+            let more = applied == Some(true);
             let committed = self.commit_if_due(more).await?;
             // A rebuilt index counts as working after a commit, or after `PROVEN` without a failure.
             if committed || !self.had_failed || began.elapsed() >= PROVEN {
                 self.had_failed = false;
                 reporter.succeeded();
             }
-            if !more {
+            if applied == Some(false) {
                 *self.shared.caught_up.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
-                self.shared.front.followed.lock().await.far = false;
+                self.shared.front.followed.lock().await.go_on_with_all_stores();
+            }
+            if !more {
                 self.shared.ready.send_if_modified(|ready| !std::mem::replace(ready, true));
             }
             if self.shared.damaged.load(Ordering::Acquire) {
                 return Err(Error::Failed("the index is damaged".to_owned()));
             }
             if !more {
-                _ = tokio::time::timeout(POLL, self.shared.front.wake.notified()).await;
+                let interval = if applied.is_some() { POLL } else { NODE_RETRY };
+                _ = tokio::time::timeout(interval, self.shared.front.wake.notified()).await;
             }
         }
     }
@@ -323,9 +335,17 @@ impl IndexWorker {
     async fn apply_log_page(&mut self) -> Result<bool> {
         let shared = self.shared.clone();
         let mut followed = shared.front.followed.lock().await;
+        if followed.is_by_store() {
+            shared.front.drop_own_changes(&mut followed);
+            // The log is first read without the lock: if the node that was away does not answer, no search waits for it.
+            let mark = followed.mark.clone();
+            drop(followed);
+            shared.front.behind(&mark).await?;
+            followed = shared.front.followed.lock().await;
+        }
         shared.front.apply_own_changes(&mut followed).await?;
-        let behind = shared.front.behind(&followed).await?;
-        let behind = behind.ok_or_else(|| Error::Failed(UNKNOWN.to_owned()))?;
+        let behind = shared.front.behind(&followed.mark).await?;
+        let behind = behind.ok_or_else(|| Error::Failed(UNKNOWN_POSITION.to_owned()))?;
         let to_disk = self.bulk > 0 || is_bulk(&behind);
         followed.far |= to_disk;
         let mut parts = behind.changes.chunks(READ_AT_ONCE).peekable();

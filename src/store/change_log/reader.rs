@@ -9,11 +9,14 @@ use std::sync::{PoisonError, atomic::Ordering};
 use sea_orm::DbBackend;
 use serde::{Deserialize, Serialize};
 
-use crate::store::{
-    Db, Error, Result,
-    change_log::own_changes::LoggedChange,
-    row_decoding::Cells,
-    sql::{Param, Sql},
+use crate::{
+    domain::ids::StoreId,
+    store::{
+        Db, Error, Result,
+        change_log::own_changes::LoggedChange,
+        row_decoding::Cells,
+        sql::{Param, Sql},
+    },
 };
 
 /// A position in the change log (log position): how far a reader of the log has come.
@@ -115,9 +118,15 @@ impl Db {
     pub async fn changes_since(&self, mark: &LogPosition, limit: i64) -> Result<Option<ChangesSince>> {
         match self.backend() {
             DbBackend::Sqlite => self.sqlite_changes(mark, limit).await,
-            _ if self.is_distributed() => self.distributed_changes(mark, limit).await,
+            _ if self.is_distributed() => self.distributed_changes(mark, limit, None).await,
             _ => self.postgres_changes(mark, limit).await,
         }
+    }
+
+    /// Like [`Db::changes_since`], but returns only the changes of one store. In a distributed database this needs only the node of the
+    /// store. SQLite is not supported.
+    pub async fn changes_of_store_since(&self, store: &StoreId, mark: &LogPosition, limit: i64) -> Result<Option<ChangesSince>> {
+        self.distributed_changes(mark, limit, Some(store)).await
     }
 
     async fn sqlite_changes(&self, mark: &LogPosition, limit: i64) -> Result<Option<ChangesSince>> {
@@ -173,7 +182,7 @@ impl Db {
     /// Like [`Db::postgres_changes`], in a distributed database: the log is on several nodes, and all other values are on the coordinator.
     /// The snapshot is taken before the log is read: the log then shows at least the changes that the snapshot shows. Whether entries were
     /// deleted is read last, since a deletion is stored before its entries are deleted.
-    async fn distributed_changes(&self, mark: &LogPosition, limit: i64) -> Result<Option<ChangesSince>> {
+    async fn distributed_changes(&self, mark: &LogPosition, limit: i64, store: Option<&StoreId>) -> Result<Option<ChangesSince>> {
         let now = self.first(Sql::fixed("SELECT pg_current_snapshot()::text"), |cells| cells.take::<String>()).await?.unwrap_or_default();
         let (end, in_progress) = unseen_of(&mark.snapshot)?;
         let mut sql =
@@ -182,7 +191,11 @@ impl Db {
         if !in_progress.is_empty() {
             sql.push(" OR transaction_id IN ").integers(&in_progress);
         }
-        sql.push(") AND position > ").integer(mark.position).push(" ORDER BY position").limit(limit);
+        sql.push(") AND position > ").integer(mark.position);
+        if let Some(store) = store {
+            sql.push(" AND store_id = ").text(store.as_str());
+        }
+        sql.push(" ORDER BY position").limit(limit);
         let rows = self.all(sql, logged).await?;
         let known = Sql::fixed(&format!("SELECT {SNAPSHOT_IS_VALID} AND {DATABASE_FINGERPRINT} = $2"))
             .with(Param::Text(mark.snapshot.clone()))

@@ -52,8 +52,12 @@ fn failures_are_retried_and_refusals_are_not() {
     assert_eq!((refused.len(), &refused[0]["state"]), (1, &json!("failed")), "{refused:?}");
     assert!(refused[0]["reason"].as_str().is_some_and(|reason| reason.contains("refuses")), "{refused:?}");
     assert_eq!(refused[0]["attempts"], 1);
-    shop.until("the first was tried", || of("conv-line")[0]["attempts"] == 1);
-    assert!(of("conv-line")[1]["attempts"] == 0, "no message overtakes another of its conversation");
+    shop.until("the first was tried", || {
+        let line = of("conv-line");
+        // All three are in the outbox until the first has been sent.
+        assert!(line.len() < 3 || line[1]["attempts"] == 0, "no message overtakes another of its conversation: {line:?}");
+        line.len() < 3 || line[0]["attempts"] != 0
+    });
     shop.until("the first is there", || {
         hurry(&shop);
         shop.sent_texts().len() >= 4

@@ -68,7 +68,7 @@ impl Service {
     /// Activates the feed of a store unless it is active, waits until the feed records every change, and returns the feed.
     async fn active_feed(&self, store: &StoreId) -> Result<ChangeFeed> {
         let db = self.db();
-        for look in 0..FEED_ACTIVATION_CHECKS {
+        for _ in 0..FEED_ACTIVATION_CHECKS {
             match db.change_feed(store).await?.filter(|feed| feed.is_active) {
                 Some(feed) if feed.is_ready => {
                     db.note_feed_use(store, &feed, self.clocks_and_ids().now()).await?;
@@ -80,12 +80,11 @@ impl Service {
                     db.note_feed_activation(store).await?;
                     tokio::time::sleep(BETWEEN_LOOKS).await;
                 }
-                None if look == 0 => {
+                None => {
                     self.must_exist(store).await?;
                     db.activate_feed(store, self.clocks_and_ids().now()).await?;
                     db.note_feed_activation(store).await?;
                 }
-                None => {}
             }
         }
         let reason = "a database transaction that began before the feed of changes still runs; try again".to_owned();

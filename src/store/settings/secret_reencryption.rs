@@ -83,30 +83,37 @@ impl Db {
             for some in found.chunks(REENCRYPTION_BATCH) {
                 let tx = self.begin().await?;
                 set_secure_delete(&tx, "ON").await?;
-                for StoredSecretRow { of, store, owner, stored } in some {
-                    let place = SecretRow { table: of.table, store, owner };
-                    let former = EncryptedSecret { bytes: stored.bytes.clone(), key_id: stored.key_id.clone() };
-                    let Ok(secret) = self.secret_keys().open(former, place) else {
-                        resealed.unreadable += 1;
-                        continue;
-                    };
-                    let sealed = self.secret_keys().seal(&secret, place)?;
-                    let mut sql = Sql::fixed("UPDATE ");
-                    sql.push(of.table).push(" SET key_id = ").optional_text(sealed.key_id.as_deref());
-                    sql.push(", ").push(of.value).push(" = ").bytes(sealed.bytes);
-                    sql.push(" WHERE ").push(of.owner).push(" = ").text(owner);
-                    if let Some(column) = of.store {
-                        sql.push(" AND ").push(column).push(" = ").text(store);
-                    }
-                    // Skips the secret if another process has encrypted it since it was read.
-                    sql.push(" AND ").push(of.value).push(" = ").bytes(stored.bytes.clone());
-                    resealed.sealed += tx.run(&sql).await?;
-                }
+                let done = self.reencrypt_batch(&tx, some, &mut resealed).await;
+                // Also after a failure: later writes use the same connection.
                 set_secure_delete(&tx, "OFF").await?;
+                done?;
                 tx.commit().await?;
             }
         }
         Ok(resealed)
+    }
+
+    async fn reencrypt_batch(&self, tx: &SystemTransaction, batch: &[StoredSecretRow], resealed: &mut ReencryptionResult) -> Result<()> {
+        for StoredSecretRow { of, store, owner, stored } in batch {
+            let place = SecretRow { table: of.table, store, owner };
+            let former = EncryptedSecret { bytes: stored.bytes.clone(), key_id: stored.key_id.clone() };
+            let Ok(secret) = self.secret_keys().open(former, place) else {
+                resealed.unreadable += 1;
+                continue;
+            };
+            let sealed = self.secret_keys().seal(&secret, place)?;
+            let mut sql = Sql::fixed("UPDATE ");
+            sql.push(of.table).push(" SET key_id = ").optional_text(sealed.key_id.as_deref());
+            sql.push(", ").push(of.value).push(" = ").bytes(sealed.bytes);
+            sql.push(" WHERE ").push(of.owner).push(" = ").text(owner);
+            if let Some(column) = of.store {
+                sql.push(" AND ").push(column).push(" = ").text(store);
+            }
+            // Skips the secret if another process has encrypted it since it was read.
+            sql.push(" AND ").push(of.value).push(" = ").bytes(stored.bytes.clone());
+            resealed.sealed += tx.run(&sql).await?;
+        }
+        Ok(())
     }
 
     async fn secrets_in(&self, of: SecretTable) -> Result<Vec<StoredSecretRow>> {

@@ -162,7 +162,7 @@ fn an_import_that_replaces_records_replaces_them_in_the_index() {
             conversation("junk", "chat", json!({})),
         ],
     );
-    soon(|| listed(&api, "tove").as_slice() == ["kim"]);
+    soon(|| listed(&api, "tove").as_slice() == ["kim"] && (REV_A || messages(&api, "plate").ids() == ["mailed"]));
     assert_eq!(listed(&api, "kim"), [""; 0]);
     assert_eq!(listed(&api, "kim@example.com"), [""; 0]);
     assert_eq!(listed(&api, "somebody"), ["kim"]);

@@ -111,12 +111,10 @@ fn a_refused_send_teaches() {
     for arguments in [json!({"conversationId": CLOSED, "text": "Hi"}), json!({"conversationId": "nope", "text": "Hi"})] {
         asking.fails("send_message", arguments);
     }
-    for wrong in [json!(0), json!(-7), json!(2.5e9), json!(null)] {
+    for wrong in [json!(0), json!(-7), json!(2.5e9)] {
         let mut arguments = to_web("Hi");
         arguments["repetition"] = wrong.clone();
-        if wrong != json!(null) {
-            assert!(assistant.fails("send_message", arguments).contains("repetition"), "{wrong}");
-        }
+        assert!(assistant.fails("send_message", arguments).contains("repetition"), "{wrong}");
     }
     let nothing = assistant.fails("send_message", json!({"conversationId": "conv-web"}));
     assert!(nothing.contains("`text`"), "{nothing}");

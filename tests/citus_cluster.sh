@@ -13,9 +13,10 @@ has_citus() {
 # start_node FOLDER [SETTING=VALUE…]: starts one node; sets `postgres` to its address.
 start_node() {
     mkdir -p "$1"
-    # `citus.node_conninfo`: the nodes are on this machine, and have no certificates.
+    # `citus.node_conninfo`: the nodes are on this machine, and have no certificates. No counted statement is forgotten.
     start_postgres "$1" fsync=off full_page_writes=off shared_preload_libraries=citus,pg_stat_statements \
-        citus.stat_statements_track=all wal_level=logical \
+        citus.stat_statements_track=all citus.stat_statements_max=500000 citus.stat_statements_purge_interval=0 \
+        pg_stat_statements.max=200000 wal_level=logical \
         max_worker_processes=300 max_prepared_transactions=400 citus.shard_count=8 citus.node_conninfo=sslmode=disable \
         max_wal_senders=20 max_replication_slots=20 "${@:2}" || return
     # Moving a store decodes the WAL with a library of Citus, which recent versions of PostgreSQL have to permit.

@@ -47,6 +47,7 @@ mod malformed_bodies;
 mod messages;
 mod metrics;
 mod migrations;
+mod one_store_per_statement;
 mod openapi_documents;
 mod pagination;
 mod postgres_settings;

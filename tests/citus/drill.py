@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Drills on a Citus cluster: one worker is killed under load and started again; a store is moved to the other worker under load.
+"""Drills on a Citus cluster: many requests, whose statements must run on one node each (one_node.py); one worker is killed under load and
+started again; a store is moved to the other worker under load.
 
-The stores of the killed worker must be refused with 503 and `Retry-After`, and the others must go on as before, except for searches. When the
-worker is back, its stores must go on without a restart of the server. In both drills no acknowledged message may be lost or stored twice, and the numbers of the
-events must have no gap. Called by tests/citus.sh.
+The stores of the killed worker must be refused with 503 and `Retry-After`, and the others must go on as before. When the worker is back,
+its stores must go on without a restart of the server. No acknowledged message may be lost or stored twice, and the numbers of the events
+must have no gap. Called by tests/citus.sh.
 
 usage: drill.py BINARY FOLDER COORDINATOR_URL WORKER_FOLDER MESSAGES SECONDS
 WORKER_FOLDER has the data of the worker that is killed. MESSAGES is the size of the store that is moved. SECONDS is the length of each
@@ -12,12 +13,15 @@ import http.client, json, os, subprocess, sys, threading, time, types
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "faults"))
 from server import AT, CONVERSATIONS, Load, Server, records
+import one_node
 
 BINARY, FOLDER, COORDINATOR, WORKER, MESSAGES, SECONDS = *sys.argv[1:5], int(sys.argv[5]), float(sys.argv[6])
 # How many times longer the 99th percentile of the other stores may be while a worker is away.
 SLOWER = 1.5
 # The longest time in seconds until the stores of a worker that is back accept writes.
 BACK = 30.0
+# How many contacts are searched while the worker is away, each right after it was created.
+SEARCHES = 20
 # The writes a second to the store that is moved.
 RATE = 100
 STORES = [f"shop{number}" for number in range(6)]
@@ -37,10 +41,9 @@ def fill(server):
     keys = {}
     for store in STORES:
         server.run("store", "create", "--id", store, "--name", store)
-        lines = [*records(), *(messages(MESSAGES) if store == STORES[0] else ())]
+        lines = [*records(), *map(json.dumps, one_node.RECORDS), *(messages(MESSAGES) if store == STORES[0] else ())]
         server.run("import", "--store", store, "-", input="\n".join(lines) + "\n")
-        scopes = "messages:read,messages:write,tickets:read,contacts:read,conversations:read"
-        keys[store] = server.run("key", "create", "--store", store, "--name", "k", "--scopes", scopes).strip()
+        keys[store] = server.run("key", "create", "--store", store, "--name", "k", "--scopes", one_node.SCOPES).strip()
     server.run("scale", "distribute")
     return keys
 
@@ -80,7 +83,7 @@ def start_worker(command):
 
 
 def losses(server, store, acknowledged):
-    """Returns the numbers of acknowledged messages of a store that are missing, of messages that are stored twice, and of gaps in the events."""
+    """Returns the numbers of acknowledged messages that are missing, of messages that are stored twice, and of gaps in the events."""
     lines = map(json.loads, server.run("export", "--store", store).splitlines())
     texts = [line["record"].get("text") for line in lines if line["kind"] == "message"]
     kept = set(texts)
@@ -89,11 +92,25 @@ def losses(server, store, acknowledged):
     return sum(text not in kept for text in acknowledged), len(texts) - len(kept), gaps
 
 
-def search(server, keys, store):
-    """Searches the contacts of a store. Returns the status of the response."""
+def post(server, key, path, body):
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=40)
-    connection.request("POST", "/v1/contacts/list", json.dumps({"search": "C 1"}), {"x-api-key": keys[store], "content-type": "application/json"})
-    return connection.getresponse().status
+    connection.request("POST", path, json.dumps(body), {"x-api-key": key, "content-type": "application/json"})
+    answer = connection.getresponse()
+    return answer.status, answer.read()
+
+
+def searched(server, key, count):
+    """Creates contacts, and searches for each. Returns how many searches found the contact, and the slowest in seconds."""
+    found, slowest = 0, 0.0
+    for number in range(count):
+        name = f"Wanted{number}x{time.monotonic_ns()}"
+        status, answer = post(server, key, "/v1/contacts", {"firstName": name})
+        if status != 200: raise RuntimeError(f"the contact was not created: {status} {answer[:200]}")
+        began = time.monotonic()
+        status, answer = post(server, key, "/v1/contacts/list", {"search": name})
+        slowest = max(slowest, time.monotonic() - began)
+        found += status == 200 and name.encode() in answer
+    return found, slowest
 
 
 def worker_killed(server, keys, port):
@@ -111,25 +128,32 @@ def worker_killed(server, keys, port):
     time.sleep(1)
     quiet = time.monotonic()
     before = (len(hit.acknowledged), hit.refused)
-    found = search(server, keys, there[-1])
+    found, slowest = searched(server, keys[there[-1]], SEARCHES)
+    refused_search = post(server, keys[here[-1]], "/v1/contacts/list", {"search": "C 1"})[0]
     time.sleep(SECONDS)
     refused, acknowledged = hit.refused - before[1], len(hit.acknowledged) - before[0]
     back = time.monotonic()
     start_worker(command)
     again = hit.writes_again(back, patience=2 * BACK)
     time.sleep(2)
+    found_again = searched(server, keys[here[-1]], SEARCHES)[0] if again is not None else 0
     for load in (hit, other): load.stop()
     (calm, _), (rough, answers) = p99(other.times, began, killed), p99(other.times, quiet, back)
     lost = [sum(parts) for parts in zip(losses(server, here[-1], hit.acknowledged), losses(server, there[-1], other.acknowledged))]
     wrong = [*hit.wrong, *other.wrong]
     for line in wrong[:5]: print(f"wrong: {line}")
-    print(f"worker killed: its store was refused {refused} times (503, Retry-After), {acknowledged} writes acknowledged meanwhile; the other "
-          f"store: {answers} answers, {other.refused} refused, p99 {calm:.1f} ms before and {rough:.1f} ms while it was away; the next write after "
-          f"the start {again if again is None else round(again, 1)} s; {len(hit.acknowledged) + len(other.acknowledged)} acknowledged, "
-          f"{lost[0]} lost, {lost[1]} twice, {lost[2]} gaps in the events, {len(wrong)} wrong answers; a search in the other store meanwhile: {found}", flush=True)
+    print(f"worker killed: its store was refused {refused} times (503, Retry-After), {acknowledged} writes acknowledged meanwhile; the "
+          f"next write after the start {again if again is None else round(again, 1)} s")
+    print(f"  the other store: {answers} answers, {other.refused} refused, p99 {calm:.1f} ms before and {rough:.1f} ms while it was away")
+    print(f"  {len(hit.acknowledged) + len(other.acknowledged)} acknowledged, {lost[0]} lost, {lost[1]} twice, {lost[2]} gaps in the "
+          f"events, {len(wrong)} wrong answers")
+    print(f"  {found} of {SEARCHES} searches in the other store found what was just written, the slowest after {1000 * slowest:.0f} ms; a "
+          f"search in its store: {refused_search}, and {found_again} of {SEARCHES} found it afterwards", flush=True)
     slower = rough > SLOWER * calm
     if slower: print(f"the other store was more than {SLOWER} times slower")
-    return refused > 0 and acknowledged == 0 and other.refused == 0 and not slower and again is not None and again < BACK and not any(lost) and not wrong
+    searches = found == found_again == SEARCHES and refused_search == 503
+    went_on = other.refused == 0 and not slower and again is not None and again < BACK
+    return searches and went_on and refused > 0 and acknowledged == 0 and not any(lost) and not wrong
 
 
 class PacedLoad(Load):
@@ -163,8 +187,8 @@ def store_moved(server, keys):
     target = nodes(server)[store]
     for line in load.wrong[:5]: print(f"wrong: {line}")
     print(f"store moved: {MESSAGES} messages from {source} to {target} in {took:.1f} s; {len(load.acknowledged)} writes acknowledged, "
-          f"{len(load.acknowledged) / (at[-1] - at[0]):.0f} a second, {load.refused} refused, longest pause {pause:.2f} s; {lost} lost, {twice} twice, "
-          f"{gaps} gaps in the events, {len(load.wrong)} wrong answers", flush=True)
+          f"{len(load.acknowledged) / (at[-1] - at[0]):.0f} a second, {load.refused} refused, longest pause {pause:.2f} s; {lost} lost, "
+          f"{twice} twice, {gaps} gaps in the events, {len(load.wrong)} wrong answers", flush=True)
     return source != target and not (lost or twice or gaps or load.wrong)
 
 
@@ -175,7 +199,7 @@ def main():
     server.key = keys[STORES[0]]
     server.start()
     try:
-        outcomes = [worker_killed(server, keys, port), store_moved(server, keys)]
+        outcomes = [one_node.check(server, list(keys.values()), COORDINATOR), worker_killed(server, keys, port), store_moved(server, keys)]
     finally:
         server.kill()
     return 0 if all(outcomes) else 1

@@ -1,15 +1,109 @@
-#!/usr/bin/env python3
-"""Checks that the statements of requests run on one node of a Citus cluster each, except for the listed ones.
+"""Drill on a Citus cluster: sends many requests, and checks that their statements ran on one node each.
 
-Citus counts, for each statement, the stores whose node it ran on (`citus_stat_statements`). A statement without a store ran on several nodes.
-src/store/SCALING.md lists those that may. Called by tests/citus.sh, after the tests and the drills.
+Citus counts the statements that it runs: with the store, or without one if it did not know the store when it planned the statement. Each
+statement without a store is explained, with the id of a store as the value of each parameter that is a text. Its plan must have one task.
+The exceptions are those that src/store/SCALING.md lists. Called by drill.py."""
+import http.client, json, re, subprocess, threading
+from server import AT
 
-usage: one_node.py COORDINATOR_URL REQUESTS"""
-import subprocess, sys
+REQUESTS = 10_000
+CLIENTS = 4
 
-# A part of the text of each statement that may run on several nodes, and where it is.
-LISTED = {}
+# The statements that need several nodes, as regular expressions for the begin of their texts. All but the first two are the server's own
+# work, not part of a request.
+LISTED = [
+    # Before a search, and by the worker of the search index.
+    r"SELECT position, store_id, kind, record_ids FROM changes WHERE transaction_id > ",
+    # Once a minute, the time of the last use of each key, in a table that each node has.
+    r'UPDATE "api_keys" SET "last_used_at"',
+    r"SELECT position, changed_at FROM changes",
+    r"SELECT due_at FROM (outbound|deliveries) ",
+    r"SELECT o\.position, o\.store_id, o\.account_id FROM outbound o ",
+    r"SELECT id FROM webhooks WHERE enabled = ",
+    r"SELECT store_id FROM (events|record_changes) ",
+    r"SELECT store_id, name FROM totals ",
+    r"SELECT store_id, active, used_at FROM change_feeds",
+    r"SELECT \(SELECT COUNT\(\*\) FROM messages\) ",
+    r'SELECT .* FROM "accepted_signatures" WHERE "accepted_signatures"."expires_at" <= ',
+]
+
+READS = [
+    ("POST", "/v1/tickets/list", {}), ("POST", "/v1/contacts/list", {}), ("POST", "/v1/contacts/list", {"search": "C 1"}),
+    ("GET", "/v1/messages?conversationId=c{n}&pageSize=5", None), ("GET", "/v1/contacts?contactId=k{n}", None),
+    ("GET", "/v1/conversations?contactId=k{n}&pageSize=5", None), ("GET", "/v1/conversations?conversationId=c{n}", None),
+    ("GET", "/v1/tickets?ticketId=t{n}", None),
+    ("GET", "/v1/messages/internal-comments?conversationId=c{n}", None), ("GET", "/v1/labels", None), ("GET", "/v1/users", None),
+    ("GET", "/v1/teams", None), ("GET", "/v1/tickets/fields", None), ("GET", "/v1/contacts/fields", None),
+]
+WRITES = [
+    ("POST", "/v1/messages", {"conversationId": "c{n}", "text": "text {i}"}),
+    ("POST", "/v1/messages/internal-comments", {"conversationId": "c{n}", "text": "comment {i}"}),
+    ("PATCH", "/v1/conversations/labels", {"conversationId": "c{n}", "addLabels": ["l0"]}),
+    ("PATCH", "/v1/conversations/labels", {"conversationId": "c{n}", "removeLabels": ["l0"]}),
+    ("POST", "/v1/conversations/mark-read", {"conversationId": "c{n}"}),
+    ("POST", "/v1/contacts", {"firstName": "New {i}"}),
+]
+# Records of each store beside those of the other drills: what the requests ask for.
+RECORDS = [{"kind": "label", "record": {"id": "l0", "label": "Urgent", "color": "#000000"}}] + [
+    {"kind": "ticket", "record": {
+        "id": f"t{n}", "conversationId": f"c{n}", "contactId": f"k{n}", "accountId": "a1", "channel": "widget", "isOpen": True, "isSpam": False,
+        "isFollowUp": False, "openedAt": AT, "createdAt": AT, "updatedAt": AT}}
+    for n in range(8)]
+SCOPES = ",".join(f"{noun}:read" for noun in ("messages", "tickets", "contacts", "conversations", "labels", "users", "teams"))
+SCOPES += ",messages:write,contacts:write,conversations:write"
 
 
-def ask(url, query):
-    return subprocess.run(["psql", "-qXAt", "-F", "\t", url, "-c", query], capture_output=True, text=True, check=True).stdout
+def ask(url, *commands):
+    """Runs SQL commands in one session. Returns the output and the error."""
+    done = subprocess.run(["psql", "-qXAt0", "-v", "ON_ERROR_STOP=1", url, *(part for one in commands for part in ("-c", one))],
+                          capture_output=True, text=True)
+    return done.stdout.rstrip("\0\n"), done.stderr
+
+
+def send(port, keys, client, failed):
+    """Sends one client's part of the requests, to the stores in turn. One in four is a write."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=40)
+    for i in range(REQUESTS // CLIENTS):
+        method, path, body = WRITES[i // 4 % len(WRITES)] if i % 4 == 0 else READS[i % len(READS)]
+        fill = lambda text: text.replace("{n}", str(i % 8)).replace("{i}", f"{client} {i}")
+        connection.request(method, fill(path), None if body is None else fill(json.dumps(body)),
+                           {"x-api-key": keys[(i + client) % len(keys)], "content-type": "application/json"})
+        answer = connection.getresponse()
+        text = answer.read()
+        if answer.status != 200: failed.append(f"{method} {path}: {answer.status} {text[:200]}")
+
+
+def tasks(url, statement):
+    """Returns how many tasks a statement has if each of its texts is the id of a store. None if it cannot be explained."""
+    prepared = f"PREPARE q AS {statement}"
+    types, error = ask(url, prepared, "SELECT array_to_string(parameter_types, ',') FROM pg_prepared_statements")
+    if error: return None
+    values = ["'shop1'" if kind == "text" else "NULL" for kind in types.split(",") if kind]
+    execute = f"EXECUTE q({', '.join(values)})" if values else "EXECUTE q"
+    plan, error = ask(url, prepared, f"EXPLAIN (COSTS OFF) {execute}")
+    if error: return None
+    return sum(map(int, re.findall(r"Task Count: (\d+)", plan)))
+
+
+def check(server, keys, url):
+    """Sends the requests and checks the statements. Returns whether all is as it should be."""
+    ask(url, "SELECT citus_stat_statements_reset()", "SELECT pg_stat_statements_reset()")
+    failed = []
+    clients = [threading.Thread(target=send, args=(server.port, keys, client, failed)) for client in range(CLIENTS)]
+    for client in clients: client.start()
+    for client in clients: client.join()
+    rows, _ = ask(url, "SELECT COALESCE(partition_key, ''), SUM(calls), query "
+                       "FROM citus_stat_statements s JOIN pg_database d ON d.oid = s.dbid WHERE d.datname = current_database() AND query !~ '^(BEGIN|COMMIT|ROLLBACK|SET|PREPARE|EXPLAIN)' GROUP BY 1, 3")
+    one, several, wrong = 0, {}, {}
+    for row in filter(None, rows.split("\0")):
+        store, calls, text = row.split("|", 2)
+        text, calls = " ".join(text.split()), int(calls)
+        if store: one += calls
+        elif any(re.match(listed, text) for listed in LISTED): several[text] = calls
+        elif tasks(url, text) in (0, 1): one += calls
+        else: wrong[text] = calls
+    for text, calls in wrong.items(): print(f"on several nodes, but not listed: {calls} times {text}")
+    for line in failed[:5]: print(f"wrong: {line}")
+    print(f"one node: {REQUESTS} requests, {len(failed)} failed; {one} statements on one node, {sum(several.values())} listed ones on "
+          f"several ({len(several)} texts), {sum(wrong.values())} others", flush=True)
+    return one > REQUESTS and not wrong and not failed

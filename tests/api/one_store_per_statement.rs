@@ -1,0 +1,133 @@
+//! Test that each SQL statement of a request is for one store, so that a distributed database (Citus) runs it on the one node of the store.
+//! The server logs its statements together with the id of their request. `tests/citus.sh` checks the same on a cluster, where Citus counts
+//! the nodes.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::{
+    client::Call,
+    contract,
+    delivery_receiver::until,
+    fixture,
+    harness::{ALL_SCOPES, Database, Server, Settings},
+    openapi_documents::routes,
+    scopes::good_request,
+    settings::{SettingsFixture, text},
+};
+
+const LOG_EVERY_STATEMENT: Settings<'_> = &[("COUNTERPART_LOG_FORMAT", "json"), ("COUNTERPART_SLOW_STATEMENT", "0")];
+
+/// The tables that each node of a distributed database has, and those that only the coordinator has. A statement on one of them reaches one
+/// node, whether it names a store or not. `src/store/SCALING.md` lists them.
+const ON_EACH_NODE: [&str; 8] =
+    ["stores", "api_keys", "api_key_secrets", "server_secrets", "sandbox", "write_probes", "forgotten_changes", "transaction_numbers"];
+
+/// Statements of requests that may need several nodes; `src/store/SCALING.md` lists them. Each is given by a table that it reads.
+const LISTED: [(&str, &str); 3] = [
+    // A session or token is looked up by its hash, together with its user, before the store is known.
+    ("grants", "SELECT"),
+    // The new changes of all stores, before a search.
+    ("changes", "SELECT"),
+    // The process that sends messages looks for the next due one; a request wakes it.
+    ("outbound", "SELECT due_at"),
+];
+
+/// Returns the tables of a statement: the words after FROM, JOIN, INTO and UPDATE, except for opening parentheses.
+fn tables(statement: &str) -> BTreeSet<String> {
+    let words: Vec<&str> = statement.split_whitespace().collect();
+    let named = words.windows(2).filter(|pair| ["FROM", "JOIN", "INTO", "UPDATE"].contains(&pair[0]) && !pair[1].starts_with('('));
+    named.map(|pair| pair[1].replace('"', "").trim_end_matches([',', ')', ';']).to_owned()).collect()
+}
+
+/// Returns whether a statement is for one store: its conditions compare `store_id` with a bound value, or it inserts rows with a `store_id`.
+fn is_of_one_store(statement: &str) -> bool {
+    let plain = statement.replace('"', "");
+    let inserts = plain.starts_with("INSERT INTO") && plain.split(')').next().is_some_and(|columns| columns.contains("store_id"));
+    let compared = plain.match_indices("store_id").any(|(at, name)| {
+        let rest = plain[at + name.len()..].trim_start();
+        rest.strip_prefix('=').is_some_and(|value| value.trim_start().starts_with('$'))
+    });
+    inserts || compared
+}
+
+fn may_need_several_nodes(statement: &str) -> bool {
+    let tables = tables(statement);
+    let is_listed = LISTED.iter().any(|(table, begin)| tables.contains(*table) && statement.starts_with(begin));
+    is_listed || tables.iter().all(|table| ON_EACH_NODE.contains(&table.as_str()))
+}
+
+/// Sends the requests, each with an id. Asserts that the log has statements of each request, and that all of these are for one store.
+fn check(server: &Server, calls: Vec<(String, Call)>) {
+    let mut ids = BTreeSet::new();
+    for (name, call) in calls {
+        let id = format!("one-store-{name}");
+        let answer = call.header("x-request-id", &id).send();
+        assert!(answer.status < 400, "{name}: {}", answer.described());
+        ids.insert(id);
+    }
+    let of_requests = || -> Vec<(String, String)> {
+        let log = server.log();
+        let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        lines
+            .filter(|line| line["message"] == "a slow statement")
+            .filter_map(|line| Some((line["request_id"].as_str()?.to_owned(), line["statement"].as_str()?.to_owned())))
+            .collect()
+    };
+    until("statements of each request are logged", || {
+        let logged: BTreeSet<String> = of_requests().into_iter().map(|(id, _)| id).collect();
+        ids.is_subset(&logged)
+    });
+    let all = of_requests();
+    let statements = all.iter().flat_map(|(id, text)| text.split("; ").map(move |one| (id, one)));
+    let wrong: BTreeSet<_> = statements.filter(|(_, one)| !is_of_one_store(one) && !may_need_several_nodes(one)).collect();
+    assert!(wrong.is_empty(), "statements that name no store: {wrong:#?}");
+}
+
+#[test]
+fn a_statement_of_the_api_is_for_one_store() {
+    let server = Server::start_with(Database::with(&[("one", fixture::one())]), LOG_EVERY_STATEMENT);
+    let api = server.api("one", &ALL_SCOPES);
+    check(&server, routes().iter().map(|route| (route.operation.clone(), good_request(&api, &route.operation))).collect());
+}
+
+#[test]
+fn a_statement_of_the_settings_api_is_for_one_store() {
+    let fixture = SettingsFixture::with(LOG_EVERY_STATEMENT);
+    let (key, _) = fixture.key(&["labels:read"]);
+    let webhook = text(&fixture.post("/webhooks", json!({"url": "https://example.com/"})).ok()["webhook"]["id"]);
+    let lists = contract::settings(&fixture.api).operations().into_iter().filter(|one| one.method == "GET");
+    let without_parameters = lists.filter(|one| {
+        let parameters = one.node["parameters"].as_array().into_iter().flatten();
+        parameters.filter(|parameter| parameter["required"] == true).count() == 0
+    });
+    let mut calls: Vec<_> = without_parameters.map(|one| (one.id, fixture.get(&one.path))).collect();
+    assert!(calls.len() >= 10, "{}", calls.len());
+    let post = |path: &str, body: Value| fixture.call("POST", path).json(body);
+    calls.extend([
+        ("rotateKey".to_owned(), post("/keys/rotate", json!({"keyId": key}))),
+        ("deactivateKey".to_owned(), post("/keys/deactivate", json!({"keyId": key}))),
+        ("deleteKey".to_owned(), fixture.call("DELETE", "/keys").query("keyId", &key)),
+        ("editWebhook".to_owned(), fixture.call("PATCH", "/webhooks").json(json!({"webhookId": webhook, "events": ["ai.escalated"]}))),
+        ("testWebhook".to_owned(), post("/webhooks/test", json!({"webhookId": webhook}))),
+        ("rotateWebhook".to_owned(), post("/webhooks/rotate", json!({"webhookId": webhook}))),
+        ("deleteWebhook".to_owned(), fixture.call("DELETE", "/webhooks").query("webhookId", &webhook)),
+    ]);
+    check(&fixture.shop.server, calls);
+}
+
+#[test]
+fn a_statement_without_a_store_is_noticed() {
+    for (statement, is_right) in [
+        ("SELECT id FROM tickets WHERE store_id = $1 AND id = $2", true),
+        (r#"SELECT "tickets"."id" FROM "tickets" WHERE "tickets"."store_id" = $1"#, true),
+        (r#"INSERT INTO "contacts" ("store_id", "id") VALUES ($1, $2)"#, true),
+        ("SELECT name FROM stores WHERE id = $1", true),
+        ("SELECT t.id FROM tickets t JOIN contacts c ON c.store_id = t.store_id WHERE t.id = $1", false),
+        ("UPDATE tickets SET status = $1 WHERE id = $2", false),
+        ("INSERT INTO contacts (id) SELECT id FROM users", false),
+    ] {
+        assert_eq!(is_of_one_store(statement) || may_need_several_nodes(statement), is_right, "{statement}");
+    }
+}

@@ -39,7 +39,7 @@ ALL = json.dumps({"statuses": ["open", "closed"]}).encode()
 
 
 def cases(revision):
-    """Returns the heaviest requests of a revision: the longest pages and the searches that the revision has, and two writes."""
+    """Returns the heaviest requests of a revision (A or B) of the API: its longest pages, its searches, and two writes."""
     old = revision == "A"
     page, mails = ("pageSize=50", "pageSize=15") if old else ("pageSize=100", "pageSize=100")
     found = {
@@ -99,8 +99,9 @@ class Caller:
 
 
 def load(address, ask, stop, told):
-    """Sends the request `ask` over 64 connections, in a process of low priority, which simulates clients on other machines. After `stop`,
-    puts the number of responses by status, and the number of received bytes, into the queue `told`."""
+    """Sends the request `ask` over 64 connections. The process has a low priority, so that it takes little CPU time from the server: the
+    clients of a real server run on other machines. After `stop`, puts the number of responses by status, and the number of received bytes,
+    into the queue `told`."""
     os.nice(10)
     buffer, chosen, callers = memoryview(bytearray(1 << 20)), selectors.DefaultSelector(), []
     for _ in range(CONNECTIONS):

@@ -6,8 +6,9 @@
   benches/openapi_diff.py pairs FILE BINARY...            pairs of documents, one pair a line: OLD NEW
 
 BINARY is built by `cargo build --profile dist -p openapi-diff --example compare`; binaries of older commits may precede it. Only the last
-binary decides. With `pairs`, the script fails if that binary cannot compare a pair, or takes more than 10 s for a pair. With tests, the
-script fails if that binary disagrees with a test for which benches/openapi_diff_reasons.json has no reason, or if a reason is not needed.
+binary decides whether the script fails. With `pairs`, it fails if that binary cannot compare a pair, or takes more than 10 s for a pair.
+With tests, it fails if that binary disagrees with a test for which benches/openapi_diff_reasons.json gives no reason, or if that file gives
+a reason for a test with which the binary agrees.
 """
 import collections, glob, json, os, re, resource, subprocess, sys, time
 
@@ -24,8 +25,8 @@ def class_of(report):
 
 
 def oasdiff(folder):
-    """Yields the tests of oasdiff that compare two unchanged files and expect a level: the name, both files, and the classes that agree
-    with the expected level."""
+    """Yields the tests of oasdiff that compare two files as they are and expect a severity level (ERR, WARN or INFO): the name, both files,
+    and the classes that agree with the expected level."""
     os.chdir(os.path.join(folder, "checker"))
     sources = [open(name).read() for name in sorted(glob.glob("*.go"))]
     ids = dict(pair for source in sources for pair in re.findall(r'(\w+Id)\s*=\s*"([^"]+)"', source))

@@ -2,9 +2,10 @@
 """Measures what requests cost on each node of a Citus cluster. Called by benches/scale.sh.
 
 usage: scale.py BINARY FOLDER NODES REQUESTS DATABASE DATA=URL…
-DATA is the folder of a node, and URL the address of its server; the first is the coordinator. Prints, for each kind of request, the
-statements, the rows that they read or wrote, and the milliseconds of CPU time for each request, on each node. The requests go one after the
-other to 24 stores in turn. The cost of the work that a server does on its own is measured first, without requests, and subtracted."""
+DATA is the folder of a node, and URL the address of its server. The first node is the coordinator. For each kind of request, the script
+prints what one request costs on each node: the number of statements, the rows that they read or wrote, and the CPU time in milliseconds.
+The requests are sent one after the other, to 24 stores in turn. The script first measures the background work of the server, without
+requests, and subtracts it."""
 import http.client, json, os, subprocess, sys, time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "faults"))
@@ -13,7 +14,7 @@ from server import CONVERSATIONS, Server, records
 BINARY, FOLDER, NODES, REQUESTS, DATABASE = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), sys.argv[5]
 SERVERS = dict(pair.split("=", 1) for pair in sys.argv[6:6 + NODES])
 STORES = [f"shop{number}" for number in range(24)]
-# How long the server's own work is measured, in seconds.
+# How long the background work of the server is measured, in seconds.
 IDLE = 20.0
 
 KINDS = {

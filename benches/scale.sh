@@ -4,7 +4,7 @@
 #   benches/scale.sh BINARY [REQUESTS]   REQUESTS of each kind (default: 1000)
 #
 # Needs a PostgreSQL with the extension Citus, as tests/citus.sh does; without it the benchmark is skipped. Figures of src/store/SCALING.md
-# come from this benchmark. It quotes no time of requests: all nodes are on this machine.
+# come from this benchmark. It measures no latency, since all nodes share this machine, unlike the nodes of a real cluster.
 set -euo pipefail
 [ $# -ge 1 ] && [ -x "$1" ] || { echo "usage: $0 BINARY [REQUESTS]" >&2 && exit 2; }
 binary=$(realpath "$1")

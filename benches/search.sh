@@ -44,7 +44,7 @@ for size in "${sizes[@]}"; do
     echo "  index: $(du -sm "$COUNTERPART_INDEX_DIR" | cut -f1) MB"
     key=$("$counterpart" key create --store bench --name bench --scopes messages:read)
     start_server
-    # This request is repeated until the index is open and up to date. The query also reads the index once, before the measurement.
+    # This request is repeated until the index is open and up to date. It is also a warm-up: it reads the index before the measurement.
     curl -sf --retry 100 --retry-delay 1 -H "x-api-key: $key" "$address/v1/messages/search?query=zyxquark" >/dev/null
     while read -r name queries; do
         arguments=()

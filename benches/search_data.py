@@ -2,7 +2,8 @@
 """Prints import lines of a shop with messages in English, Thai, Chinese and Vietnamese, the same bytes on every run. The argument is the
 number of messages.
 
-`order` and `สินค้า` are in a quarter of the messages each, `zyxquark` in 48; the other words have a long-tailed distribution."""
+A quarter of the messages contain `order`, a quarter contain `สินค้า`, and 48 contain `zyxquark`. The English messages also contain rare
+words from a list of 20,000 invented words."""
 import json, random, sys
 
 count = int(sys.argv[1])
@@ -53,6 +54,6 @@ for n in range(CONVERSATIONS):
     put("contact", id="k%d" % n, fullName=name, firstName=name, email="k%d@example.com" % n, phone="+668%08d" % n, createdAt=day, updatedAt=at(n))
     put("conversation", id="c%d" % n, channel="widget", accountId="a", contactId="k%d" % n, displayName=name, referenceId="r%d" % n, labelIds=[], isSpam=False, createdAt=day, updatedAt=day)
 for n in range(count):
-    # Time-ordered UUIDs, as in an import from another system.
+    # The ids are UUIDs of version 7, whose order is that of the messages.
     uuid = "%08x-%04x-7%03x-8%03x-%012x" % (n >> 16, n & 0xffff, int(r() * 4096), int(r() * 4096), int(r() * (1 << 48)))
     put("message", id=uuid, conversationId="c%d" % int(r() * CONVERSATIONS), direction="inbound", sentAt=at(n * 28 * 86400 * 12 // count), text=text(n))

@@ -227,8 +227,8 @@ def main():
             if "revision A" in revision and LOW in filters: cases["filters: the same, counted anew"] = lambda _, body=body: ("POST", LIST, body.replace('"min": 0', '"min": -%u'))
         cases["insert"] = lambda _: ("POST", "/v1/messages", '{"conversationId":"c%d","text":"Where is my package? It is late, please help"}')
         wanted = {name: [of(shop) for shop in shops] for name, of in cases.items() if name == "list" or any(part in name for part in args.only.split(","))}
-        # Each round has every case, so that compared figures are from the same minute. Writes come last, since they change what reads
-        # return.
+        # Each round measures all reads, so that compared figures are from the same minute. The sends follow after the last round of reads,
+        # since they change what reads return.
         groups = [[name for name in wanted if name != "insert"], [name for name in wanted if name == "insert"]]
         measured = {name: [[] for _ in shops] for name in wanted}
         for names in groups:

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Benchmark of reads, filters and sends on shops of growing size, in interleaved rounds.
+# Benchmark of reads, filters and sends on shops of several sizes. It runs in rounds, and each round measures every shop.
 #
 #   benches/shop_sizes.sh                                   20,000 and 100,000 tickets in SQLite files, revision B
 #   benches/shop_sizes.sh --sizes 20000,1000000             other numbers of tickets
@@ -7,7 +7,7 @@
 #   --postgres postgres://…                           in databases created on this server; its processes are included in the CPU
 #                                                      time, so it must run on this machine with a readable data folder
 #   --against BINARY                                   also measures another build in the same rounds, with the ratio of the CPU time
-#   --only filters                                     only the cases whose names contain this text, and the list for comparison
+#   --only filters                                     only the cases whose names contain this text, and the case `list` for comparison
 #   --rounds 3  --seconds 3  --connections 16          --seconds is for each case in each round; sends always have 32 connections
 # Needs wrk and python3. The data is in TMPDIR, which must be on a disk, not in memory.
 set -euo pipefail

@@ -83,11 +83,11 @@ pub struct App {
     /// Absent: the server sends no e-mail.
     mails: Option<SignInMails>,
     /// Present if the database is a sandbox (a test database whose clock can be advanced). The two channels tell the delivery workers to
-    /// make all due deliveries: first the worker of messages, then the worker of webhooks.
+    /// make all due deliveries: the first channel is for the worker of messages, the second for the worker of webhooks.
     orders: Option<[DrainOrders; 2]>,
 }
 
-/// How the assistant tools are served over HTTP.
+/// How the assistant tools (MCP tools, which AI assistants call) are served over HTTP.
 #[derive(Clone, Debug)]
 pub struct ToolSettings {
     pub permits: ToolPermissions,
@@ -95,7 +95,7 @@ pub struct ToolSettings {
     pub hosts: Vec<String>,
 }
 
-/// Settings that concern callers: limits, CORS, and the public address of this server.
+/// Settings about serving clients: limits, CORS, the public address of this server, read connections to PostgreSQL, and e-mail.
 #[derive(Debug, Default)]
 pub struct ClientSettings {
     /// Limits on the rate of requests. Absent: the rate is not limited.
@@ -425,7 +425,7 @@ const PRUNING_PERIOD: u64 = 60;
 /// - replaces the partial rows of each stored total by one row
 /// - deletes expired signatures of requests from bridges (the HTTP services of channels)
 /// - deletes the oldest entries of the change log and of the feeds of changes
-/// - every [`PRUNING_PERIOD`] intervals, deletes the oldest former sort positions of rows
+/// - every [`PRUNING_PERIOD`] intervals, deletes the oldest former sort positions of rows, which cursors need to page through a snapshot
 async fn run_maintenance_jobs(service: Service, stopped: impl Future<Output = ()>, reporter: TaskReporter) {
     let mut stopped = std::pin::pin!(stopped);
     let mut forgetting = RetentionPass::default();
@@ -461,8 +461,8 @@ async fn run_maintenance_jobs(service: Service, stopped: impl Future<Output = ()
             reporter.succeeded();
             pause = MAINTENANCE_INTERVAL;
         } else {
-            // While a node of a distributed database is away, some jobs fail. That must not make the server unready for the stores of the
-            // other nodes.
+            // While a node of a distributed database is away, some jobs fail. These failures must not make the server unready, since it
+            // still serves the stores of the other nodes.
             if !service.db().is_distributed() {
                 reporter.failed();
             }

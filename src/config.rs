@@ -1,5 +1,5 @@
 //! Configuration: the options that every command accepts, parsed once at start-up from the command line and the environment. Apart from the
-//! `env` attributes in `cli`, only this file reads the environment.
+//! `env` attributes in `cli`, and apart from tests, only this file reads the environment.
 
 use std::{
     num::{NonZeroU32, NonZeroUsize},

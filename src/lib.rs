@@ -1,5 +1,5 @@
 //! The HTTP API of a customer-support inbox. The specification of the API, called the contract, has two revisions, A and B. A build serves
-//! one of them. Both revisions use the same use-cases and the same database layer.
+//! one of them. The code of the use-cases and of the database layer is the same in both builds.
 //!
 //! The top-level modules (`tests/architecture` calls them rooms), the outermost first:
 //!
@@ -9,15 +9,15 @@
 //!   do its work.
 //! - [`http`] implements what both revisions of the contract share, and [`revision`] what differs between them. Only [`revision`] selects
 //!   the code of one revision by a Cargo feature.
-//! - [`assistant_tools`] serves assistants: each tool calls operations of [`http`].
+//! - [`assistant_tools`] is a server of the Model Context Protocol (MCP) for AI assistants. Its tools call operations of [`http`].
 //! - [`service`] implements the use-cases, one file per kind of record; files that end in `_writes` change records.
 //! - [`delivery`] delivers messages to their channels, and events to webhooks.
 //! - [`search`] is the full-text search of messages and contacts.
 //! - [`store`] is the database layer, for SQLite and PostgreSQL: the only module that contains SQL, apart from tests.
 //! - [`domain`] defines the kinds of records and their rules, and imports none of the other modules.
 //!
-//! "contract, section 4.3" in a comment cites the contract, a document that integrators have. Where the contract leaves a
-//! choice open, `features.md`, "Our decisions", has the choice of this project.
+//! "contract, section 4.3" in a comment cites the contract, a document that integrators have. Where the contract leaves a choice open,
+//! `features.md` records under "Our decisions" what this project chose.
 
 #![warn(clippy::unwrap_used, clippy::expect_used)]
 // Output is written with `cli::print` and `cli::note`: `println!` and `eprintln!` panic if the output stream is closed.

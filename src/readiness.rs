@@ -64,7 +64,7 @@ impl Readiness {
         reasons
     }
 
-    /// Returns problems in spite of which the process is still ready.
+    /// Returns the problems that need attention, but do not make the process unready.
     pub fn warnings(&self) -> Vec<&'static str> {
         let refused = self.service.db().refused_log_copies() > 0;
         refused

@@ -105,8 +105,8 @@ fn without_values(filter: &str) -> Result<EnvFilter, BadFilter> {
         return Err(BadFilter::Level(word.to_owned()));
     }
     EnvFilter::try_new(filter)?;
-    // Directives that name a library of `LOG_LEVEL_CAPS` are removed from the filter. Otherwise a directive for a module of such a library
-    // would override the directive that is added below, since it is more specific.
+    // Directives that name a library of `LOG_LEVEL_CAPS` are removed from the filter. Otherwise a directive for a module of such a library,
+    // such as `rmcp::service=trace`, would override the directive that is added below: `EnvFilter` prefers the more specific one.
     let others: Vec<&str> = filter.split(',').filter(|one| !LOG_LEVEL_CAPS.iter().any(|(library, _)| one.contains(library))).collect();
     LOG_LEVEL_CAPS.iter().try_fold(EnvFilter::try_new(others.join(","))?, |filter, (library, level)| {
         Ok(filter.add_directive(format!("{library}={level}").parse().map_err(BadFilter::Syntax)?))

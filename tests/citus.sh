@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Citus: runs the end-to-end suite (tests/api) and two drills (tests/citus/drill.py) on a cluster of a coordinator and two workers, which the
-# script starts on loopback and stops at the end.
+# Runs the end-to-end suite (tests/api) and two drills (tests/citus/drill.py) on a cluster of Citus, the PostgreSQL extension that spreads
+# tables over several servers. The script starts the cluster, a coordinator and two workers, on loopback, and stops it at the end.
 #
-#   tests/citus.sh [--long] [FILTER…]   tests whose names contain FILTER. --long moves a store of 100,000 messages (default: 2,000)
+#   tests/citus.sh [--long] [FILTER…]   tests whose names contain FILTER. With --long, a drill moves 100,000 messages (default: 2,000)
 #   COUNTERPART_FEATURES=rev-a          revision A (default: revision B)
 #   CITUS_PG_CONFIG=PATH                the pg_config of a PostgreSQL that has the extension (default: pg_config)
 #

@@ -5,7 +5,7 @@
 has_citus() {
     local config=${CITUS_PG_CONFIG:-$(command -v pg_config || true)} initdb
     [ -n "$config" ] && [ -f "$("$config" --sharedir)/extension/citus.control" ] || return
-    # tests/postgres.sh starts the newest PostgreSQL of the machine, which must be this one.
+    # tests/postgres.sh starts the newest PostgreSQL of the machine. That PostgreSQL must be the one with the extension.
     initdb=$(find /usr/lib/postgresql /usr/local/pgsql /opt/homebrew/opt -path '*/bin/initdb' 2>/dev/null | sort -V | tail -n 1)
     [ "$(dirname "$initdb")" = "$("$config" --bindir)" ]
 }
@@ -13,13 +13,14 @@ has_citus() {
 # start_node FOLDER [SETTING=VALUE…]: starts one node; sets `postgres` to its address.
 start_node() {
     mkdir -p "$1"
-    # `citus.node_conninfo`: the nodes are on this machine, and have no certificates. No counted statement is forgotten.
+    # The nodes have no certificates, so `citus.node_conninfo` turns off TLS between them. The sizes keep every counted statement.
     start_postgres "$1" fsync=off full_page_writes=off shared_preload_libraries=citus,pg_stat_statements \
         citus.stat_statements_track=all citus.stat_statements_max=500000 citus.stat_statements_purge_interval=0 \
         pg_stat_statements.max=200000 wal_level=logical \
         max_worker_processes=300 max_prepared_transactions=400 citus.shard_count=8 citus.node_conninfo=sslmode=disable \
         max_wal_senders=20 max_replication_slots=20 "${@:2}" || return
-    # Moving a store decodes the WAL with a library of Citus, which recent versions of PostgreSQL have to permit.
+    # To move a store to another node, Citus decodes the write-ahead log with a library of its own. Recent versions of PostgreSQL permit
+    # this only if the setting names the library.
     if [ "$(psql -qXAt "$postgres" -c "SELECT COUNT(*) FROM pg_settings WHERE name = 'output_plugin_libraries'")" = 1 ]; then
         psql -qXAt "$postgres" -c "ALTER SYSTEM SET output_plugin_libraries = pgoutput, citus" -c "SELECT pg_reload_conf()" >/dev/null
     fi
@@ -37,8 +38,8 @@ start_cluster() {
     start_node "$1/worker2" "${@:2}" && worker2=$postgres || return
 }
 
-# make_cluster_database NAME [NODES]: creates a database on each of the first NODES nodes (default: 3), and makes them one cluster. A single
-# node has the stores itself.
+# make_cluster_database NAME [NODES]: creates a database on each of the first NODES nodes (default: 3), and makes them one cluster. If NODES
+# is 1, the coordinator stores the data itself.
 make_cluster_database() {
     local node nodes=("$coordinator" "$worker1" "$worker2")
     for node in "${nodes[@]:0:${2:-3}}"; do

@@ -86,7 +86,7 @@ else
 fi
 
 # By default, nginx buffers a request body before it connects to the server. Without this buffering, nginx closes the client's connection
-# when a response is early.
+# when a response is early. So the test leaves the buffering on.
 if command -v nginx >/dev/null; then
     port=$(free_port)
     mkdir -p "$scratch/nginx"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Failover drill: counterpart uses PostgreSQL with a primary and a standby. The drill kills the primary while counterpart writes.
-# pg_auto_failover (Debian's packages) replicates synchronously, and promotes the standby. Every acknowledged message must survive, and a
-# write must be acknowledged within 10 seconds of each kill.
+# Failover drill: counterpart uses PostgreSQL with a primary and a standby. The drill kills the primary while counterpart writes. The
+# failover manager pg_auto_failover (Debian's packages) replicates synchronously, and promotes the standby. Every acknowledged message must
+# survive, and a write must be acknowledged within 10 seconds of each kill.
 #
 #   tests/failover.sh BINARY [--long]   --long kills the primary 20 times (default: 2)
 #
@@ -22,9 +22,9 @@ extension=$(dirname "$programs" | sed 's#/lib/#/share/#')/extension/pgautofailov
 
 . tests/scratch.sh
 at_the_end() {
-    # Kills the processes that the drill started. It finds those of pg_autoctl by the variable HOME in their environment, since pg_autoctl
-    # changes their titles. It finds those of PostgreSQL by their working directory, since PostgreSQL overwrites its environment. Repeats
-    # this until no process is left, since a process that is ending may still write to the scratch folder.
+    # Kills the processes that the drill started. The variable HOME in their environment identifies those of pg_autoctl, which changes
+    # their titles. The working directory identifies those of PostgreSQL, which overwrites its environment. Repeats the kill until no
+    # process is left, since a process that is ending may still write to the scratch folder.
     local started
     for _ in $(seq 50); do
         started=$( (grep -lsz -- "^HOME=$scratch\$" /proc/[0-9]*/environ; find /proc/[0-9]*/cwd -lname "$scratch/*") 2>/dev/null | cut -d/ -f3) || true

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# PgBouncer in transaction mode: runs the end-to-end suite (tests/api) through PgBouncer. In this mode, version 1.18 of PgBouncer, which
-# Debian 12 has, does not support prepared statements. So counterpart has to work without them.
+# Runs the end-to-end suite (tests/api) through PgBouncer, a connection pooler for PostgreSQL, in its transaction mode. In this mode,
+# version 1.18 of PgBouncer, which Debian 12 has, does not support prepared statements. So counterpart has to work without them.
 #
 #   tests/pgbouncer.sh [FILTER…]      tests whose names contain FILTER
 #   COUNTERPART_FEATURES=rev-a        revision A of the API (default: revision B)

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Interoperability: verifies real deliveries with the public libraries of Standard Webhooks, `standardwebhooks` of Python and of JavaScript,
-# installed into a temporary folder. While a new secret replaces an old one, each delivery must verify with either secret, and with no other
-# secret. A changed delivery must not verify. Conversely, the libraries sign messages with the secret of a bridge, an endpoint that connects
-# an account to its channel. The server must accept each such message once, and refuse a repeated or a changed one.
+# Interoperability test: verifies real deliveries with the public libraries of Standard Webhooks, the specification of how deliveries are
+# signed. The libraries, `standardwebhooks` of Python and of JavaScript, are installed into a temporary folder. While a new secret replaces
+# an old one, each delivery must verify with either secret, and with no other secret. A changed delivery must not verify. Conversely, the
+# libraries sign messages with the secret of a bridge, an endpoint that connects an account to its channel. The server must accept each such
+# message once, and refuse a repeated or a changed one.
 #
 #   tests/standardwebhooks.sh [BINARY]      (default: target/debug/counterpart)
 #

@@ -23,8 +23,8 @@ primary=$postgres
 start_standby "$scratch/standby" "$primary" log_statement=all "recovery_min_apply_delay=${COUNTERPART_TEST_REPLAY_DELAY:-0}" \
     >"$scratch/log" 2>&1 || { cat "$scratch/log" >&2; exit 1; }
 
-# Skips the tests of state that each process has separately: its metrics, its limits, the last uses of keys that it has not saved yet, and
-# the time at which its search index contains an import of conversations.
+# Skips the tests that fail with two processes. For example, each process counts its own metrics, applies its own limits, and updates its
+# own search index.
 COUNTERPART_TEST_POSTGRES=$primary COUNTERPART_TEST_STANDBY=$postgres cargo test --quiet --test api -- "$@" \
     --skip statement_counts:: --skip an_import_that_replaces_records --skip a_secret_is_shown_once --skip after_a_kill \
     --skip an_account_that_hangs --skip begins_a_conversation_each_time --skip one_thread_on_an_account

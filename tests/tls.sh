@@ -79,7 +79,8 @@ counted=$(as_server "SELECT COUNT(*) FILTER (WHERE ssl) || ' of ' || COUNT(*) FR
 echo "connections over TLS: $counted"
 [ "${counted% of *}" = "${counted#* of }" ] && [ "${counted% of *}" -ge 2 ]
 
-# A certificate of X.509 version 1, which Debian's OpenSSL creates for a request without extensions.
+# Uses a server certificate of X.509 version 1, which Debian's OpenSSL creates for a request without extensions. The mode `require` must
+# accept it, and `verify-full` must refuse it.
 stop_server
 openssl x509 -req -in "$certificates/server.csr" -CA "$certificates/ours.pem" -CAkey "$certificates/ours.key" -CAcreateserial -days 2 \
     -out "$certificates/old.pem" 2>/dev/null

@@ -2,8 +2,8 @@
 //!
 //! Rules of the schema:
 //! - The primary key of a table of records begins with `store_id`, so that the records of a store are one contiguous range of keys and can
-//!   be sharded by store. The keys of some other tables do not: queues and logs are numbered across stores, and credentials are found by
-//!   the hash of their secret.
+//!   be sharded by store. Some other tables have a primary key without `store_id`: queues and logs are numbered across stores, and
+//!   credentials are found by the hash of their secret.
 //! - No table or column depends on a revision of the API contract: a database that was written under one revision can be used under another
 //!   revision.
 //! - Instants are Unix milliseconds (`BIGINT`), exactly the precision of the API contract.
@@ -36,7 +36,7 @@
 //! - `m0018_restricted_tokens` adds grants (permissions) to tokens, and creates the table of accepted signed requests of bridges (replay
 //!   protection).
 //! - `m0019_sandbox` creates the table that identifies a database as a sandbox.
-//! - `m0020_former_places` creates the table of former sort positions of rows, for as-of cursors.
+//! - `m0020_former_places` creates the table of former sort positions of rows, for as-of cursors (pagination through a snapshot of a list).
 //! - `m0021_record_changes` creates the log of changed records for the feed of changes, and the state of each store's feed.
 //! - `m0022_moves_on_sqlite` reduces the writes of `m0020_former_places` when a row's sort position changes, on SQLite.
 //! - `m0023_links_by_email` adds the e-mail address to which a sign-in link was sent.
@@ -199,7 +199,8 @@ pub(crate) async fn drop_all(manager: &SchemaManager<'_>, tables: &[&str]) -> Re
     Ok(())
 }
 
-/// Defines a migration by its script, and by the tables that the script creates and `down` drops. It is transactional on both databases.
+/// Defines a migration by its script, and by the tables that the script creates and `down` drops. The migration runs in one transaction on
+/// both databases.
 macro_rules! migration {
     ($name:literal, tables: [$($table:literal),* $(,)?], $script:literal) => {
         pub struct Migration;

@@ -29,7 +29,7 @@ CREATE TABLE roles (
 CREATE TABLE users (
     store_id {text} NOT NULL REFERENCES stores (id),
     id {text} NOT NULL,
-    -- NULL: the seat is an invitation that its user has not accepted yet.
+    -- NULL: the row is an invitation that the user has not accepted yet.
     user_id {text},
     name TEXT,
     email TEXT,
@@ -232,7 +232,7 @@ CREATE TABLE tickets (
     -- A JSON object, as the API returns it: the values of all fields, and those of system keys such as `isConverted`.
     ticket_fields TEXT NOT NULL,
     ticket_fields_updated_at BIGINT,
-    -- Bloom filters: the conversation's label_marks, and bits of the field values and of what their texts contain.
+    -- Three Bloom filters: of the conversation's labels, of the field values, and of the characters in their texts.
     label_marks BIGINT NOT NULL,
     field_marks BIGINT NOT NULL,
     text_marks BIGINT NOT NULL,
@@ -247,8 +247,8 @@ CREATE TABLE tickets (
 );
 CREATE UNIQUE INDEX tickets_by_number ON tickets (store_id, ticket_number);
 CREATE UNIQUE INDEX tickets_one_open ON tickets (store_id, conversation_id) WHERE is_open = TRUE;
--- This index is created before the other indexes of the table, as in the rebuild after a large import: of two equally
--- good indexes SQLite picks one by their order.
+-- Of two equally good indexes, SQLite chooses by the order of their creation. A large import drops the indexes that are not unique, and
+-- builds this one first. Therefore it is also the first of them here.
 CREATE INDEX tickets_by_conversation ON tickets (store_id, conversation_id, opened_at, id);
 CREATE INDEX tickets_by_state ON tickets (store_id, is_open, is_spam, sort_at, id{marks});
 CREATE INDEX tickets_by_message ON tickets (store_id, is_spam, sort_at, id{marks});

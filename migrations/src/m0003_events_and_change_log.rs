@@ -4,7 +4,8 @@ crate::migration!(
     "m0003_journal",
     tables: ["counters", "events", "changes", "forgotten_changes", "idempotency_keys"],
     r#"
--- Sequences and counts per store. The transaction that inserts a row also updates the counter of such rows.
+-- Counters of each store, by name. For example, the transaction that inserts a ticket increments the counter `ticket_number`, and its value
+-- becomes the number of the ticket.
 CREATE TABLE counters (
     store_id {text} NOT NULL REFERENCES stores (id),
     name {text} NOT NULL,
@@ -12,9 +13,9 @@ CREATE TABLE counters (
     PRIMARY KEY (store_id, name)
 ) {clustered};
 
--- The transactional outbox. A row commits with its change and without a number. Readers number committed rows, so that
--- writers do not queue for the sequence.
--- No foreign key to `stores`: writers of one store would contend for its row, which each of them has just read.
+-- The transactional outbox: an event is inserted in the transaction of the change that it reports. The event has no sequence number then.
+-- Readers number the committed events. If writers numbered them, the writers of a store would have to wait for each other.
+-- No foreign key to `stores`: its check would make the writers of a store contend for the store's row, which each of them has just read.
 CREATE TABLE events (
     position {serial},
     store_id {text} NOT NULL,
@@ -27,12 +28,12 @@ CREATE TABLE events (
     body {bytes} NOT NULL
 );
 CREATE UNIQUE INDEX events_by_id ON events (store_id, id);
--- Partial index without unnumbered rows, so that it costs them nothing.
+-- Partial index: an event without a number is not in the index, so inserting an event does not write to the index.
 CREATE UNIQUE INDEX events_by_sequence ON events (store_id, sequence) WHERE sequence IS NOT NULL;
 CREATE INDEX events_to_number ON events (position) WHERE sequence IS NULL;
 
--- The log of changed searchable records, in order; the search index follows it. On PostgreSQL a transaction that changed only other records
--- writes one row too: if a standby has the row, the standby has replayed the transaction.
+-- The log of changed searchable records, in order, from which the search index is updated. On PostgreSQL, a transaction that changed no
+-- searchable record writes one row, too. If a standby has this row, the standby has replayed the transaction.
 -- No foreign key to `stores`: it would cost a look-up per row of an import, for a log that can be rebuilt.
 CREATE TABLE changes (
     position {serial},
@@ -41,9 +42,9 @@ CREATE TABLE changes (
     -- One id, or several of an import, one per line.
     record_ids {text} NOT NULL,
     changed_at BIGINT NOT NULL,
-    -- PostgreSQL: the id of the writing transaction. Readers find the rows that they have not read by this id and not by the position
-    -- alone: positions are assigned before the commit, so a row may become visible after a row with a higher position. 0 on SQLite, whose
-    -- single writer commits rows in the order of their positions.
+    -- PostgreSQL: the id of the writing transaction, by which readers find new rows. The position alone is not sufficient: it is assigned
+    -- before the commit, so a row may become visible after a row with a higher position. 0 on SQLite, whose single writer commits rows in
+    -- the order of their positions.
     transaction_id BIGINT NOT NULL
 );
 -- Both indexes are empty on SQLite, where readers find changes by their position.

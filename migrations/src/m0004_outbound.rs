@@ -4,7 +4,7 @@ crate::migration!(
     "m0004_outbound",
     tables: ["outbound"],
     r#"
--- A row commits with its message, and is deleted in the transaction that records the final outcome.
+-- A row is inserted in the transaction that stores its message, and is deleted in the transaction that records the final outcome.
 CREATE TABLE outbound (
     position {serial},
     store_id {text} NOT NULL REFERENCES stores (id),
@@ -14,7 +14,7 @@ CREATE TABLE outbound (
     -- The outbox entry as JSON: what is sent to the channel.
     parcel TEXT NOT NULL,
     attempts BIGINT NOT NULL,
-    -- When the next attempt is due; during an attempt, when its lease expires.
+    -- When the next attempt is due. During an attempt: when its lease expires, after which another process may make the attempt again.
     due_at BIGINT NOT NULL,
     -- The id of the current attempt.
     claim {text}

@@ -19,7 +19,7 @@ CREATE TABLE webhooks (
     PRIMARY KEY (store_id, id)
 );
 
--- A subscription without rows here receives all kinds.
+-- The kinds of events that a subscription receives. A subscription without rows here receives all kinds.
 CREATE TABLE webhook_kinds (
     store_id {text} NOT NULL,
     webhook_id {text} NOT NULL,
@@ -28,13 +28,13 @@ CREATE TABLE webhook_kinds (
     FOREIGN KEY (store_id, webhook_id) REFERENCES webhooks (store_id, id) DEFERRABLE INITIALLY DEFERRED
 ) {clustered};
 
--- Signing secrets, stored whole, since a signature cannot be made from a hash.
+-- Signing secrets. They are not stored as hashes, since a signature cannot be made from a hash.
 CREATE TABLE webhook_secrets (
     position {serial},
     store_id {text} NOT NULL,
     webhook_id {text} NOT NULL,
     secret {bytes} NOT NULL,
-    -- Until when the secret signs. NULL until a rotation supersedes it.
+    -- Until when the server signs with this secret. NULL until a rotation replaces the secret.
     ends_at BIGINT,
     FOREIGN KEY (store_id, webhook_id) REFERENCES webhooks (store_id, id) DEFERRABLE INITIALLY DEFERRED
 );
@@ -51,7 +51,8 @@ CREATE TABLE deliveries (
     sequence BIGINT,
     body {bytes},
     attempts BIGINT NOT NULL,
-    -- When the next attempt is due; during an attempt, when its lease expires; NULL: no further attempt.
+    -- When the next attempt is due. During an attempt: when its lease expires, after which another process may make the attempt again.
+    -- NULL: no further attempt.
     due_at BIGINT,
     -- The id of the current attempt.
     claim {text},
@@ -62,7 +63,7 @@ CREATE UNIQUE INDEX deliveries_by_event ON deliveries (store_id, webhook_id, eve
 CREATE INDEX deliveries_by_due ON deliveries (store_id, webhook_id, due_at, position) WHERE due_at IS NOT NULL;
 CREATE INDEX deliveries_due ON deliveries (due_at) WHERE due_at IS NOT NULL;
 
--- The log of attempts. Rows are only added.
+-- The log of delivery attempts. Rows are never changed, and are deleted only with their webhook.
 CREATE TABLE attempts (
     position {serial},
     store_id {text} NOT NULL,

@@ -14,13 +14,13 @@ CREATE TABLE bridges (
     FOREIGN KEY (store_id, account_id) REFERENCES accounts (store_id, id) DEFERRABLE INITIALLY DEFERRED
 );
 
--- Signing secrets, stored whole, since a signature cannot be made from a hash.
+-- Signing secrets. They are not stored as hashes, since a signature cannot be made from a hash.
 CREATE TABLE bridge_secrets (
     position {serial},
     store_id {text} NOT NULL,
     account_id {text} NOT NULL,
     secret {bytes} NOT NULL,
-    -- Until when the secret signs. NULL until a rotation supersedes it.
+    -- Until when the server signs with this secret. NULL until a rotation replaces the secret.
     ends_at BIGINT,
     FOREIGN KEY (store_id, account_id) REFERENCES bridges (store_id, account_id) DEFERRABLE INITIALLY DEFERRED
 );

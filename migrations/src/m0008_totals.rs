@@ -34,7 +34,7 @@ pub(crate) fn of_stored() -> String {
 }
 
 /// Partial index of snoozed tickets. Snoozed tickets have no counter, since a snooze ends without a write that could fire a trigger. They
-/// are counted when a list is read: they are few.
+/// are counted when a list is read, which is cheap because they are few.
 const SNOOZED: &str =
     "CREATE INDEX tickets_snoozed ON tickets (store_id, is_spam, snoozed_until) WHERE is_open = TRUE AND snoozed_until IS NOT NULL";
 

@@ -28,7 +28,7 @@ impl MigrationTrait for Migration {
         // The lock on `totals` keeps the server from replacing partial totals by their sum at the same time: the statements below would
         // neither see nor delete that sum.
         let alone = "LOCK TABLE tickets, contacts, totals IN SHARE ROW EXCLUSIVE MODE";
-        // `tickets.changed` is a counter of changes and not of rows.
+        // `tickets.changed` counts changes and not rows, so it cannot be counted again.
         let former = "DELETE FROM totals WHERE name <> 'tickets.changed'";
         run_all(manager, vec![alone.to_owned(), former.to_owned(), of_stored()]).await
     }

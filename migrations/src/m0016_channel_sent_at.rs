@@ -1,7 +1,8 @@
-//! Column for the time at which a message was sent according to its channel. The column is set only if this time is too long after the
-//! receipt of the message to be the sort key.
+//! Column for the time at which a message was sent according to its channel. The column is set only if this time is more than five minutes
+//! after the receipt of the message, because the clock of the channel is wrong.
 //!
-//! `messages.sent_at` stays the sort key: lists, tickets and counters use it and its index.
+//! `messages.sent_at` stays the sort key, which lists, tickets and counters use. If the new column is set, `messages.sent_at` is the time
+//! of receipt.
 
 use sea_orm_migration::prelude::*;
 

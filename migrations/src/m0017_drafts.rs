@@ -7,7 +7,7 @@ crate::migration!(
 CREATE TABLE drafts (
     store_id {text} NOT NULL REFERENCES stores (id),
     id {text} NOT NULL,
-    -- The key that the draft was made with, and its name then. No reference: a draft outlives its key.
+    -- The API key that made the draft, and its name at that time. No foreign key: a draft stays if its API key is deleted.
     key_id {text} NOT NULL,
     key_name TEXT NOT NULL,
     operation {text} NOT NULL,

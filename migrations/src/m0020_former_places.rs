@@ -1,5 +1,5 @@
-//! As-of cursors: the former sort positions of rows, so that a client that pages through a list sees each row at the position that it had
-//! at the first page (snapshot).
+//! Table of the former sort positions of rows, for as-of cursors: a client that pages through a list sees each row at the position that the
+//! row had when the client got the first page (snapshot).
 //!
 //! The sort position of a row is the instant by which its list is ordered. The column `placed_by` of a row has the number of the write that
 //! gave the row its current position. An entry of `former_places` is a former position of a row. It has the numbers of two writes: the
@@ -48,8 +48,9 @@ CREATE TABLE former_places (
 ) {clustered}";
 
 const ORIGIN: &str = "
--- At most one row: which server and database numbered the transactions on PostgreSQL. The program writes it at its first start; in a
--- database that was restored from a dump it names another server. Empty on SQLite, whose numbers are in the file.
+-- At most one row: the PostgreSQL server and database that assigned the transaction ids in `placed_by` and `left_by`. The program writes
+-- the row at its first start. If a database was restored from a dump, the row names another server, and the program then discards those
+-- ids. Empty on SQLite, where the counters are in the database file.
 CREATE TABLE transaction_numbers (
     origin TEXT NOT NULL
 )";

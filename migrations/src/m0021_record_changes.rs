@@ -26,18 +26,19 @@ CREATE TABLE change_feeds (
     -- Whether changes of the store are recorded.
     active BOOLEAN NOT NULL,
     -- PostgreSQL: the id of a transaction that began to write after the activation had committed; the greatest BIGINT until that id is
-    -- known. A transaction with a lower id may not have recorded its changes. 0 on SQLite.
+    -- known. The changes of a transaction with a lower id are possibly not recorded, because it may have begun before the activation.
+    -- 0 on SQLite.
     activated_by BIGINT NOT NULL,
     -- The greatest assigned sequence number.
     last_sequence BIGINT NOT NULL,
     -- The greatest sequence number whose entry may have been deleted.
     forgotten BIGINT NOT NULL,
-    -- When the feed was last read; it is not saved at each read.
+    -- When the feed was last read, approximately: not every read updates this column.
     used_at BIGINT NOT NULL
 ) {clustered};
 
--- A row commits with its change and without a number; readers number committed rows, as they do with events.
--- No foreign key to `stores`, as in `events`.
+-- The log of changed records. A row is inserted in the transaction of the change. It has no sequence number then: readers number the
+-- committed rows. For the reasons see the table `events` in `m0003_events_and_change_log`, which has no foreign key to `stores` either.
 CREATE TABLE record_changes (
     position {serial},
     store_id {text} NOT NULL,

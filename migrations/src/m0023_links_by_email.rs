@@ -25,7 +25,7 @@ impl MigrationTrait for Migration {
         run(
             manager,
             r"
--- The link is valid while this is the e-mail address of the user. NULL: whatever the address is.
+-- The link is valid while this is the e-mail address of the user. NULL: the link is valid whatever the address of the user is.
 ALTER TABLE grants ADD COLUMN sent_to TEXT
 ",
         )

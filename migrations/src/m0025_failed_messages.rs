@@ -16,7 +16,7 @@ impl MigrationName for Migration {
 }
 
 const UP: &str = r#"
--- No foreign keys: a row is written with the state of its message, and a message is never deleted.
+-- No foreign keys are needed: a row is inserted in the transaction that updates its message, and messages are never deleted.
 CREATE TABLE failed_messages (
     store_id {text} NOT NULL,
     message_id {text} NOT NULL,

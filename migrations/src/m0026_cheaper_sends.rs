@@ -3,9 +3,9 @@
 //!
 //! On SQLite:
 //!
-//! - The table `former_places` loses its index by store and list. Each time a row changed its sort position (a move), maintaining this
-//!   index cost more than the other writes of the move. Without it, a page after a cursor reads all moves since the client's first page,
-//!   also the moves in other stores and lists.
+//! - The table `former_places` (former sort positions of rows, for cursors) loses its index by store and list. Each time a row changed its
+//!   sort position (a move), maintaining this index cost more than the other writes of the move. Without it, a page after a cursor reads
+//!   all moves since the client's first page, also the moves in other stores and lists.
 //!
 //! On PostgreSQL:
 //!
@@ -78,7 +78,8 @@ fn up_on_postgres() -> Vec<String> {
         .extend(LISTS.into_iter().map(|(table, place)| moved_on_postgres(table, place, "(date_part('epoch', now()) * 1000)::bigint")));
     statements.extend(
         [
-            // `SECURITY DEFINER`: only the owner of the tables may enable their triggers, and the server may have another role.
+            // `SECURITY DEFINER` makes the function run as the owner of the tables, who alone may enable their triggers. The server may be
+            // connected as another role.
             "CREATE FUNCTION record_changes_of(recorded text) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS \
              $$BEGIN \
              IF EXISTS (SELECT 1 FROM pg_trigger WHERE tgrelid = recorded::regclass AND tgname = recorded || '_recorded_on_insert' \

@@ -1,8 +1,9 @@
 //! Indexes for numbering the rows of one store at a time: events, and entries of the feed of changes.
 //!
-//! The former indexes list the rows without a number of all stores by position. The new ones list them by store. Each index has only the
-//! rows without a number, so it is small; building it reads the whole table, and writers of the table wait for that. A process of an
-//! earlier version can keep running at the same time as a new process: its statements use the new indexes, and sort a few rows more.
+//! Each index has only the rows that have no number yet, so it is small. The former indexes order these rows by position, across all
+//! stores. The new indexes order them by store and then by position. Building an index reads the whole table, and writers of the table
+//! wait for that. A process of an earlier version can keep running at the same time as a new process: its statements use the new indexes,
+//! and sort a few rows more.
 
 use sea_orm_migration::prelude::*;
 

@@ -114,7 +114,7 @@ pub(super) struct Finding {
     /// The witness, an example of the change: a value that was accepted before and is refused now, or that was not sent before and may be
     /// sent now.
     pub witness: Option<Value>,
-    /// For the removal of a deprecated part: the sunset day (`x-sunset`) of that part.
+    /// For the removal of a deprecated part: the sunset of that part, which is the announced day of its removal (`x-sunset`).
     pub sunset: Option<String>,
 }
 

@@ -155,8 +155,8 @@ pub(super) fn types_exclude(differ: &mut Differ, at: &Location, old: &Object, ne
     let from = differ.found.len();
     differ.report_values(rule, at, Some(&spelled(Some(&before), false)), Some(&spelled(Some(&after), false)));
     null(differ, at, old, new);
-    // If values are written as plain text, the same text may be a value of the old type and of the new type. So no cause is set, and no
-    // witness is searched for.
+    // If values are written as plain text, the same text may be a value of the old type and of the new type: `5` is an integer and a
+    // string. So no cause is set, and no witness is searched for.
     if !at.text {
         differ.blame(from, &RefusalCause::Keywords(vec!["type".to_owned(), "nullable".to_owned()]));
     }

@@ -29,8 +29,8 @@ pub struct Change {
     pub operation: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operation_id: Option<String>,
-    /// The values of `operation` and `operation_id` in the mirror of this change ([`Report::mirrored`]). Absent if they are the same as
-    /// here.
+    /// The values of `operation` and `operation_id` in the mirror of this change, which is the change from the new to the old document
+    /// ([`Report::mirrored`]). Absent if they are the same as here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub back: Option<OperationName>,
     /// The location of the change within its operation, such as `response 200 /data/[]/id`.
@@ -53,7 +53,7 @@ pub struct Change {
     /// be sent now. For a property that was added, removed or became required: an object with or without that property.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub witness: Option<Value>,
-    /// For the removal of a deprecated part: the sunset day (`x-sunset`) of that part.
+    /// For the removal of a deprecated part: the sunset of that part, which is the announced day of its removal (`x-sunset`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sunset: Option<String>,
     /// The reason that the team gave for the approval, if the change is approved.

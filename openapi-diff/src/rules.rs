@@ -182,7 +182,8 @@ rules! {
     MEDIA_TYPE_UNLISTED       "media-type-unlisted"        MEDIA_TYPE_LISTED          C C "no longer described by itself but by {detail}"
     PART_TYPE_ADDED           "part-media-type-added"      PART_TYPE_REMOVED          C B "the part may be {detail}"
     PART_TYPE_REMOVED         "part-media-type-removed"    PART_TYPE_ADDED            B C "the part can no longer be {detail}"
-    // Clients do not expect an additional success status. They handle an additional failure status by its range, 4xx or 5xx.
+    // An additional success status breaks clients, because they do not expect it. An additional failure status breaks no client, because
+    // clients handle failures by their range, 4xx or 5xx.
     SUCCESS_ADDED             "response-success-added"     SUCCESS_REMOVED            C B "the answer is new"
     SUCCESS_REMOVED           "response-success-removed"   SUCCESS_ADDED              B B "the answer is gone"
     RANGE_ADDED               "response-range-added"       RANGE_REMOVED              C B "all other successes of this range may be answered too"
@@ -197,8 +198,8 @@ rules! {
     // Rules about the values that a schema allows. To allow fewer values is breaking in a request. To allow more values is breaking in a
     // response.
     TYPE_CHANGED              "type-changed"               TYPE_CHANGED               B B "is {new}, was {old}"
-    // Rules about values that are written as text: in a query, a path or a header. The text of a number is also a valid string. If a list
-    // is written as one parameter for each item, a single value is written like a list of one item.
+    // The next four rules are about values that are written as text: in a query, a path or a header. The text of a number is also a valid
+    // string. If a list is written as one parameter for each item, a single value is written like a list of one item.
     TEXT_WIDENED              "text-widened"               TEXT_NARROWED              C B "may be {new}, was {old}; the text of a value stays valid"
     TEXT_NARROWED             "text-narrowed"              TEXT_WIDENED               B C "must be {new}, was {old}"
     LIST_ALLOWED              "list-allowed"               LIST_REFUSED               C B "may be a list, was {old}; one value is a list of one"
@@ -212,7 +213,7 @@ rules! {
     FORMAT_CHANGED            "format-changed"             FORMAT_CHANGED             B B "has the format {new}, was {old}"
     FORMAT_WIDENED            "format-widened"             FORMAT_NARROWED            C B "has the format {new}, was {old}"
     FORMAT_NARROWED           "format-narrowed"            FORMAT_WIDENED             B C "has the format {new}, was {old}"
-    // Rules about the encoding of content as text. The sender encodes and the reader decodes, so a change breaks both.
+    // The next three rules are about the encoding of content as text. The sender encodes and the reader decodes, so a change breaks both.
     ENCODING_ADDED            "content-encoding-added"     ENCODING_REMOVED           B B "`{detail}` is {new}"
     ENCODING_REMOVED          "content-encoding-removed"   ENCODING_ADDED             B B "`{detail}` is gone, was {old}"
     ENCODING_CHANGED          "content-encoding-changed"   ENCODING_CHANGED           B B "`{detail}` is {new}, was {old}"
@@ -228,7 +229,8 @@ rules! {
     ENUM_CLOSED               "enum-closed"                ENUM_OPENED                B C "the values are a closed list"
     ENUM_VALUE_ADDED          "enum-value-added"           ENUM_VALUE_REMOVED         C B "may be {detail}"
     ENUM_VALUE_REMOVED        "enum-value-removed"         ENUM_VALUE_ADDED           B C "can no longer be {detail}"
-    // Readers of an open list (`x-extensible-enum`) expect more values; senders depend on the listed ones.
+    // Readers of an open list (`x-extensible-enum`) expect further values, so an added value breaks no reader. Senders depend on the listed
+    // values, so a removed value breaks senders.
     OPEN_VALUE_ADDED          "open-value-added"           OPEN_VALUE_REMOVED         C C "may be {detail}, in a list that was open"
     OPEN_VALUE_REMOVED        "open-value-removed"         OPEN_VALUE_ADDED           B C "{detail} is no longer listed, in an open list"
     OPEN_LIST_ADDED           "open-list-added"            OPEN_LIST_REMOVED          C C "an open list of values is given"

@@ -72,8 +72,8 @@ impl<'a> Pairing<'_, 'a> {
             if name(&self.before[one]).or(name(&self.after[other])).is_some() {
                 return label;
             }
-            // Equal labels are numbered at the end of this method. With a hash in its label, an unchanged variant takes no number from a
-            // changed variant of the same type.
+            // The label of an unchanged variant gets a hash, so that it differs from the label of a changed variant of the same type.
+            // Otherwise the end of this method would number the two labels, such as `string` and `string 2`.
             format!("{label} {}", hash(&self.differ.old, &self.before[one]).min(hash(&self.differ.new, &self.after[other])))
         };
         let named = self.discriminators.iter().any(Option::is_some);

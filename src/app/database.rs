@@ -70,7 +70,7 @@ async fn prepared(config: &Config, db: Db) -> store::Result<Db> {
     db.discard_foreign_positions().await?;
     let db = db.with_secret_keys(secret_keys(config)?);
     let sealed = match db.encrypt_plain().await {
-        // A node of the cluster is away. The server serves the stores of the other nodes.
+        // A node of the cluster is away. The server starts nevertheless, and serves the stores of the other nodes.
         Err(error @ store::Error::Unavailable(_)) if db.is_distributed() => {
             tracing::warn!(%error, "secrets that are stored as they are were not looked for");
             0

@@ -203,7 +203,7 @@ async fn draft(call: &Call<'_>, input: &Input, note: &str) -> Result<Outcome, To
         operation: DRAFT_OPERATION,
         key,
         request_hash: call.fingerprint(),
-        // The serialisation cannot fail: the response is plain data with fixed names.
+        // The serialisation cannot fail: a `Receipt` is plain data with fixed names.
         render: |draft: &Draft| serde_json::to_vec(&Receipt::from(draft)).unwrap_or_default(),
     });
     let by = WriteContext::alone(&caller.store_id, call.actor()).once(once);

@@ -39,7 +39,7 @@ pub fn checked(tool: &Tool, mut arguments: Map<String, Value>) -> Result<Map<Str
         }
     }
     match arguments.get(REPETITION).map(Value::as_f64) {
-        // `repetition: 1` means the same as leaving the argument out.
+        // With `repetition: 2`, a caller repeats an equal call on purpose. `repetition: 1` means the same as leaving the argument out.
         Some(Some(1.0)) => _ = arguments.remove(REPETITION),
         Some(Some(2.0..=1000.0)) | None => {}
         _ => return Err(ToolError::Arguments(format!("`{REPETITION}` must be a whole number from 1 to 1000."))),

@@ -78,8 +78,8 @@ pub enum ApprovalChannel<'a> {
 #[derive(Debug)]
 pub enum Outcome {
     Done(Value),
-    /// The call needs the approval of the client's user: the client asks this question, and repeats the call with the reply and the signed
-    /// state.
+    /// The call needs the approval of the client's user: the client asks this question, and repeats the call with the reply and `state`.
+    /// `state` is signed, so that the reply counts only for this call.
     Ask {
         question: String,
         state: String,

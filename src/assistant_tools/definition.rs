@@ -72,7 +72,7 @@ impl InputMember {
         Some(Self { name, schema: described(schema, description, example), required: false, place: Place::Tool })
     }
 
-    /// Adds a description and an example to the property `name` of the items, if the argument is a list of objects.
+    /// Adds a description and an example to the property `name` of the list's objects. The argument must be a list of objects.
     pub fn item(mut self, name: &str, description: &str, example: &str) -> Self {
         let property = &mut self.schema["items"]["properties"][name];
         *property = described(property.take(), description, example.into());
@@ -89,8 +89,8 @@ impl InputMember {
     }
 }
 
-/// The JSON Schema keywords that the schema of an argument keeps. Other keywords are left out: the operation checks lengths, ranges and
-/// formats, and its error messages state them.
+/// The JSON Schema keywords that the schema of an argument keeps. Other keywords, such as `maxLength`, are left out to keep the list of
+/// tools short. The operation checks lengths, ranges and formats, and its error messages state what is permitted.
 const KEPT_SCHEMA_KEYWORDS: [&str; 5] = ["type", "enum", "items", "properties", "additionalProperties"];
 
 /// Shortens a schema, and adds a description that ends with an example.
@@ -178,7 +178,8 @@ pub struct Tool {
     /// The schema of the structured result, before [`schemas::output`] shortens it.
     pub output: Value,
     pub run: Run,
-    /// Whether equal calls within 24 hours are carried out only once. Set for writes that are not idempotent.
+    /// Whether equal calls within 24 hours are carried out only once. Set for tools that send messages, and for writes that are not
+    /// idempotent.
     pub once: bool,
 }
 

@@ -39,8 +39,8 @@ const FINDERS: [(&[&str], &str); 7] = [
 
 impl ToolError {
     /// Returns the error message. It names the tool's arguments in place of the operation's parameters and properties. It recommends only
-    /// tools for which `exists` returns true, that is, tools that the caller may use. Logs an internal error, since the message does not
-    /// contain its reason.
+    /// tools for which `exists` returns true, that is, tools that the caller may use. If the error is internal, the returned message leaves
+    /// out the reason, so the reason is logged.
     pub fn text(&self, tool: &Tool, exists: impl Fn(&str) -> bool) -> String {
         match self {
             Self::Arguments(text) | Self::Unavailable(text) => text.clone(),

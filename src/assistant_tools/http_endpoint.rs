@@ -56,7 +56,7 @@ const SESSION: &str = "mcp-session-id";
 /// The header that limits a request to tools that only read.
 pub const READ_ONLY: &str = "x-mcp-readonly";
 
-/// The header that makes messages drafts, which a user has to approve, even where the operator permits the tools to send messages.
+/// The header that turns each message into a draft, which a user has to approve, even if the operator permits the tools to send messages.
 pub const DRAFTS_ONLY: &str = "x-mcp-drafts";
 
 /// The header with the names of the tools to offer.
@@ -115,8 +115,8 @@ impl HttpTools {
         } else if method == Some("initialize") {
             self.must_be_below_limit(&key_id).await?;
         }
-        // The server's own origin is always permitted. rmcp, the protocol library, checks other origins against the `origins` of
-        // [`Self::new`].
+        // Pages of the server's own origin may always call the endpoint, so their `Origin` header is removed. rmcp, the protocol library,
+        // checks any other origin against the `origins` of [`Self::new`].
         if request.header(header::ORIGIN).is_some_and(|origin| is_own_origin(&request, origin)) {
             request.headers_mut().remove(header::ORIGIN);
         }

@@ -5,7 +5,8 @@
 //! and B, and a build serves one of them. The schemas of a tool come from the OpenAPI document of this revision. A tool whose operation
 //! this revision lacks is not listed.
 //!
-//! The modules `app` and `cli` call this module. It calls the operations of `http`, and for drafts `service`.
+//! The modules `app` and `cli` call this module. It calls the operations of `http`, and `service` for what no operation offers, such as the
+//! creation of a draft.
 //!
 //! - `catalog` lists the tools. The tools for each kind of record are in a file of their own. `definition` has the parts of a tool's
 //!   definition.

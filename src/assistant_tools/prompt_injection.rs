@@ -31,8 +31,8 @@ pub const MEMBERS: &[&str] = &[
     "metadata",
 ];
 
-/// Returns whether a person cannot see the character: control characters of terminals and of text direction, characters without width, and
-/// the tag and selector characters in which whole texts can be hidden.
+/// Returns whether a person cannot see the character. Such characters are, for example, control characters of terminals, characters that
+/// change the direction of text, characters without width, and Unicode tag characters, in which a whole text can be hidden.
 pub fn is_hidden(c: char) -> bool {
     match c {
         '\n' | '\t' => false,

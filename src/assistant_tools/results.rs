@@ -58,8 +58,7 @@ fn fitting(records: &[Value], bytes: usize) -> usize {
     fits.count().max(1)
 }
 
-/// Cuts texts and lists of a result's records, more in each step of `RESULT_CUT_STEPS`, until the result is small enough or no step is
-/// left.
+/// Cuts the texts and lists in a result, more in each step of `RESULT_CUT_STEPS`, until the result is small enough or no step is left.
 pub fn limited(mut result: Value) -> Value {
     for (chars, entries) in RESULT_CUT_STEPS {
         if size(&result) <= MAX_BYTES {

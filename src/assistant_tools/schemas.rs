@@ -1,7 +1,8 @@
 //! JSON Schemas of MCP tools, made from the OpenAPI document of the API.
 //!
 //! Clients and models read these schemas, and many of them understand only a part of JSON Schema. So the schemas have no references
-//! (`$ref`) and no alternatives (`anyOf`, `oneOf`), and only the descriptions that this module's callers add.
+//! (`$ref`) and no alternatives (`anyOf`, `oneOf`). The long descriptions of the OpenAPI document are left out; `definition` gives each
+//! argument a short one.
 
 use serde_json::{Map, Value, json};
 
@@ -123,7 +124,7 @@ pub fn output(schema: Value) -> Value {
     }
 }
 
-/// Returns the structure of a schema down to a depth: types, properties, required properties and fixed values.
+/// Returns the structure of a schema down to a depth: types, properties, array items, required properties and permitted values.
 fn structure(schema: &Value, depth: usize) -> Value {
     let Some(object) = schema.as_object() else { return schema.clone() };
     let mut kept = Map::new();

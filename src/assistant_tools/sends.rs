@@ -21,8 +21,8 @@ const TEMPLATE: &str = "sendTemplateReply";
 const NEW_EMAIL: &str = "sendEmailNew";
 const TO_PHONE: &str = "sendTemplateToPhone";
 
-/// The number of newest messages among which the tool looks for the sender of the last inbound e-mail. Both revisions of the API permit
-/// this page size.
+/// The number of newest messages among which the tool looks for the sender of the last inbound e-mail. Both revisions of the API, A and B,
+/// permit this page size.
 const RECENT_MESSAGES: u32 = 15;
 
 /// Returns the schema of the result of a tool that sends messages.

@@ -120,7 +120,8 @@ pub fn listed(tool: &Tool) -> WireTool {
 /// instead of during a call.
 pub fn asks(context: &RequestContext<RoleServer>) -> (bool, bool) {
     let elicitation = context.client_capabilities().and_then(|capabilities| capabilities.elicitation);
-    // A client that declares the elicitation capability without a mode supports form mode.
+    // Elicitation is the MCP term for questions to the client's user. A client that declares this capability without a mode can ask
+    // questions in the mode `form`.
     let asks = elicitation.is_some_and(|kinds| kinds.form.is_some() || kinds.url.is_none());
     let rounds = context.protocol_version().is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str());
     (asks, rounds)

@@ -11,7 +11,8 @@ use super::{
     server::listed,
 };
 
-/// Returns the size of a tool in `tools/list` in bytes, without its output schema, which few clients pass on to their model.
+/// Returns the size in bytes of a tool's entry in the response to `tools/list`. The output schema is not counted, since few clients pass it
+/// on to their model.
 fn size_of(tool: &Tool) -> usize {
     let mut listed = serde_json::to_value(listed(tool)).unwrap();
     listed.as_object_mut().unwrap().remove("outputSchema");
@@ -67,8 +68,8 @@ fn input_schemas_are_simple_closed_and_described() {
     }
 }
 
-/// Asserts that each argument, except those for the tool's own code, maps to an existing query parameter or body property. Otherwise its
-/// value would be lost.
+/// Asserts that each argument, except those for the tool's own code, maps to an existing query parameter or body property. Otherwise the
+/// argument's value would be lost.
 #[test]
 fn every_member_has_its_place_in_an_operation() {
     for tool in catalog::tools() {

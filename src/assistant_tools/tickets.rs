@@ -60,7 +60,7 @@ fn field_filters() -> Option<InputMember> {
     Some(member)
 }
 
-/// Converts a filter on a field value to the operation's form.
+/// Converts a filter on a field value to the form that the operation takes: `between` gets `min` and `max` in place of an array.
 fn field_filter(filter: &Value) -> Value {
     let mut filter = filter.clone();
     if filter["operator"] == "between"

@@ -54,7 +54,7 @@ impl Restore {
     }
 }
 
-/// Returns the path of the SQLite file. Fails if the database is on PostgreSQL; the error names the program to use `instead`.
+/// Returns the path of the SQLite file. Fails if the database is on PostgreSQL; the error then names the PostgreSQL program `instead`.
 fn sqlite(config: &Config, instead: &str) -> Result<PathBuf, Failed> {
     let reason = || Failed(format!("this command works on SQLite only; on PostgreSQL use `{instead}` (docs/operating.md, Back-ups)"));
     config.sqlite_path().ok_or_else(reason)

@@ -1,4 +1,5 @@
-//! `counterpart copy`: follows the change feed of a running server, and so keeps a copy of a store's records up to date.
+//! `counterpart copy`: follows the change feed (the list of all changes, in order) of a running server, and so keeps a copy of a store's
+//! records up to date.
 //!
 //! The copy begins with a snapshot and then applies every change. The records and the copy's position in the change feed are committed in
 //! one transaction. So the copy resumes at its position after this process or the server stopped or crashed.
@@ -155,7 +156,8 @@ impl FollowingCopy {
         Ok(())
     }
 
-    /// Reads the first page of a snapshot. The page names the store, and the position in the change feed at which the snapshot starts.
+    /// Reads the first page of a snapshot. The page names the store, and the position in the change feed from which the copy reads changes
+    /// after the snapshot.
     async fn first_page(&self) -> Result<FetchedPage, StepError> {
         self.feed.records(RecordKind::ALL[0], None, 1).await.map_err(|error| match error {
             FetchError::Passing(reason, pause) => StepError::Passing(reason, pause),

@@ -84,7 +84,8 @@ async fn fill(db: &Db, clocks_and_ids: &ClocksAndIds) -> Result<(Secret, Secret)
         let reason = format!("the file holds other stores, but no store `{store}`; `--keep` needs a file of an earlier demo, or a new one");
         return Err(super::Failed(reason));
     }
-    // The import creates the owner. Without an owner, the store is new, or an earlier start was killed before the import.
+    // The import creates the owner. If there is no owner, the store is new, or an earlier start was killed before the import. In both cases
+    // the records are imported now.
     let is_new = db.users(&store, Some(&demo_data::owner())).await?.is_empty();
     if is_new {
         let spool = RereadableInput::copy(Cursor::new(demo_data::lines(clocks_and_ids.now()).collect::<Vec<_>>().join("\n")))?;

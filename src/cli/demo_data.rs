@@ -1,5 +1,5 @@
-//! The records of the demo shop, as lines of an import file (NDJSON). `counterpart demo` imports them. The same `now` gives the same lines.
-//! Every instant is before `now`, except the ends of snoozes and the call-back times in ticket fields.
+//! The records of the demo shop, as lines of an import file (NDJSON). `counterpart demo` imports them. The same argument `now` of [`lines`]
+//! gives the same lines. Every instant is before `now`, except the ends of snoozes and the call-back times in ticket fields.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::domain::{ids::UserId, send_requests::Send, store::CHANNELS, time::Tim
 const CONTACTS: usize = 60;
 const CONVERSATIONS: usize = 80;
 
-/// The number of channels in the demo store: the first ones of [`CHANNELS`], which both revisions of the API have.
+/// The number of channels in the demo store. They are the first of [`CHANNELS`], since both revisions of the API, A and B, have these.
 const DEMO_CHANNELS: usize = 10;
 
 const MINUTE: i64 = 60_000;
@@ -78,7 +78,7 @@ pub fn lines(now: Timestamp) -> impl Iterator<Item = String> {
     parts.into_iter().flat_map(move |part| part(&demo)).map(|line| line.to_string())
 }
 
-/// Returns messages that an assistant proposes to contacts of the demo store.
+/// Returns the drafts of the demo store: messages to contacts that an assistant proposes, and that a user has to approve.
 pub fn drafts() -> [Send; 2] {
     [
         ("conv-011", "Your parcel left our warehouse this morning. It arrives tomorrow."),

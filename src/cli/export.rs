@@ -41,7 +41,7 @@ impl ExportArgs {
                 former => Some(former.map_err(named)?),
             };
             match former {
-                // A pipe or a device must be written in place: its reader would never see a file that replaces it.
+                // A pipe or a device is written in place. If a new file replaced it, a program that reads the pipe would get nothing.
                 Some(former) if !former.is_file() => {
                     stream(&db, &store, fs::OpenOptions::new().write(true).open(&self.file).map_err(named)?).await?;
                 }

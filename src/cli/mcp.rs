@@ -101,8 +101,9 @@ async fn serve(server: impl ServerHandler) -> CliResult {
 /// The size of the buffer between standard input and rmcp (the protocol library), in bytes.
 const STDIN_BUFFER_BYTES: usize = 64 * 1024;
 
-/// Passes the lines of standard input to rmcp, the protocol library. Until the first request other than `server/discover`, drops every line
-/// that is not a request, such as the cancellation of a request that was already answered. rmcp would stop serving at such a line.
+/// Passes the lines of standard input to rmcp, the protocol library. At the beginning, rmcp stops serving if a line is not a request, for
+/// example the cancellation of a request that was already answered. So these lines are dropped until the first request other than
+/// `server/discover`.
 async fn forward_input(input: impl AsyncRead + Unpin, output: &mut (impl AsyncWrite + Unpin)) -> std::io::Result<()> {
     let (mut input, mut line, mut has_begun) = (BufReader::new(input), Vec::new(), false);
     while !has_begun {

@@ -204,7 +204,7 @@ pub fn complain(reason: &str) {
     note(&format!("error: {reason}"));
 }
 
-/// Writes a line to standard error, which may be closed.
+/// Writes a line to standard error. It is no failure if standard error is closed.
 pub(crate) fn note(line: &str) {
     use std::io::Write;
     _ = writeln!(std::io::stderr(), "{line}");

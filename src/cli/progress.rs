@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 /// A callback that receives the amount done and the total amount.
 pub type Progress = Arc<dyn Fn(u64, u64) + Send + Sync>;
 
-/// Creates the bar, which the caller removes, and the callback that advances it. If standard error is not a terminal, there is neither.
+/// Creates the bar, which the caller removes, and the callback that advances it. Returns neither if standard error is not a terminal.
 pub fn bar() -> (Option<ProgressBar>, Option<Progress>) {
     if !stderr().is_terminal() {
         return (None, None);

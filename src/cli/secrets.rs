@@ -34,7 +34,8 @@ async fn list(config: &Config) -> CliResult {
 
 async fn rotate(config: &Config) -> CliResult {
     let (db, _) = open_migrated(config).await?;
-    // The key file stays locked until the end. Otherwise a concurrent rotation could remove keys with which this rotation encrypts.
+    // The key file stays locked until the end of this function. Otherwise a concurrent rotation could remove keys with which this rotation
+    // encrypts.
     let rotation = config.own_key_file().map(|file| Rotation::begin(&file)).transpose()?;
     if let Some(rotation) = &rotation {
         let used = db.secrets_by_key().await?;

@@ -1,9 +1,11 @@
 //! Size of the runtime's thread pool. The default depends on the number of processors and on the database.
 //!
-//! SQLite: one thread more than processors, since one thread may block on the disk (`store::sqlite::group_commit`). PostgreSQL: one thread
-//! per processor, since no thread blocks; measurements showed that one more thread slows down requests for tickets. PostgreSQL on this
-//! machine: half as many threads as processors, since the database server needs the other processors for the same requests. With a thread
-//! per processor, this process and the database server would mostly preempt each other, as measurements on two processors showed.
+//! - SQLite: one thread more than processors, since one thread may block on the disk (`store::sqlite::group_commit`).
+//! - PostgreSQL on another machine: one thread per processor, since no thread blocks. Measurements showed that one more thread slows down
+//!   requests for tickets.
+//! - PostgreSQL on this machine: half as many threads as processors, since the database server needs the other processors for the same
+//!   requests. Measurements on two processors showed that with a thread per processor, this process and the database server mostly preempt
+//!   each other.
 
 use std::thread::available_parallelism;
 

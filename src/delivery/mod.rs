@@ -4,8 +4,8 @@
 //! Called by `app`. Calls `service`, which stores the queues, records the outcome of each attempt, and decides whether and when an attempt
 //! is retried (`service::outbound`, `service::webhooks`).
 //! - [`worker`]: the queue worker that both queues share.
-//! - [`outbound`]: the message queue. [`channel_connector`]: the interface of a channel adapter. [`bridge`]: the connector to an
-//!   HTTP endpoint of the store's choice. [`simulator`]: a fake connector for development, the demo and tests.
+//! - [`outbound`]: the message queue. [`channel_connector`]: the interface of a channel adapter. [`bridge`]: the connector to bridges,
+//!   which are HTTP endpoints of the operator. [`simulator`]: a fake connector for development, the demo and tests.
 //! - [`webhooks`]: the event queue, and the signed requests that deliver its events.
 //! - [`sign_in_mails`]: e-mails with links to the settings page, which need no queue in the database.
 //! - [`signing_http_client`]: the HTTP client for requests to bridges and webhooks. [`ssrf_guard`]: its SSRF guard.

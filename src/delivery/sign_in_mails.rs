@@ -1,9 +1,9 @@
 //! E-mails with sign-in links to the settings page.
 //!
 //! A person who asks for a link enters an e-mail address. The HTTP handler only adds the address to a queue in memory. The task
-//! [`SignInMails`] looks up the users with the address, and sends the links. So neither the HTTP response nor its time shows whether a user
-//! has the address. If the process ends before the task has handled an address, or if the SMTP server refuses the message, the person has
-//! to ask again. A failure to send is logged and counted.
+//! [`SignInMails`] looks up the users with the address, and sends the links. So neither the content of the HTTP response nor the time until
+//! it arrives shows whether a user has the address. If the process ends before the task has handled an address, or if the SMTP server
+//! refuses the message, the person has to ask again. A failure to send is logged and counted.
 
 use std::{future::Future, net::IpAddr, pin::pin, sync::Arc, time::Duration};
 
@@ -131,7 +131,8 @@ impl SignInMails {
         }
     }
 
-    /// Sends a separate e-mail to each spelling of the address, since some mail systems treat the spellings as different mailboxes.
+    /// Sends a separate e-mail to each spelling of the address, such as `eva@example.com` and `Eva@example.com`, since some mail systems
+    /// treat the spellings as different mailboxes.
     async fn send(&self, mut links: Vec<(EmailLoginUser, Secret)>, reporter: &TaskReporter) {
         while let Some((first, _)) = links.first() {
             let address = first.email.clone();

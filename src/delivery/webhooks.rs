@@ -57,8 +57,8 @@ impl WebhookQueue {
 
     /// Makes the queue over an HTTP client. `http_client` must have been built for these targets.
     fn over(http_client: SigningHttpClient, service: Service, targets: Targets) -> Self {
-        // A sandbox is a test database whose clock can be advanced. The advance stops at many instants, and pauses at all of them would add
-        // up.
+        // A sandbox is a test database whose clock can be advanced. An advance polls at many instants, and a pause at each of them would
+        // make the advance slow.
         let gather = if service.clocks_and_ids().sandbox.is_some() { Duration::ZERO } else { EVENT_POLL_INTERVAL };
         Self { service, http_client, targets, looked: Arc::default(), gather, on_outcome: uncounted() }
     }

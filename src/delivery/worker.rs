@@ -244,8 +244,9 @@ pub fn jitter(clocks_and_ids: &ClocksAndIds) -> f64 {
     f64::from(getrandom::u32().unwrap_or(u32::MAX / 2)) / f64::from(u32::MAX)
 }
 
-/// Backoff for recording an outcome when the database fails: without the record, a delivered item would be sent a second
-/// time. The sum of the pauses is shorter than the time that is left of the lease, unless the database itself delays the writes.
+/// Backoff for recording an outcome when the database fails: without the record, a delivered item would be sent a second time. All pauses
+/// together are shorter than the part of the lease (the time limit of the claim) that is left after the attempt's time-out. Only slow
+/// writes can take longer.
 const OUTCOME_WRITE_BACKOFF: [Duration; 4] =
     [Duration::from_millis(20), Duration::from_millis(500), Duration::from_secs(3), Duration::from_secs(10)];
 

@@ -8,10 +8,10 @@ use super::{
 
 const DAY: i64 = 24 * 60 * 60 * 1000;
 
-/// For how long after its creation a draft can be released.
+/// A draft can be released within this time after its creation.
 pub const DRAFT_LIFETIME_MILLIS: i64 = 7 * DAY;
 
-/// How long after its creation a draft is kept. Since this is longer than [`DRAFT_LIFETIME_MILLIS`], no pending draft is deleted.
+/// A draft is kept for this time after its creation. The time is longer than [`DRAFT_LIFETIME_MILLIS`], so no pending draft is deleted.
 pub const DRAFT_KEPT_MILLIS: i64 = 30 * DAY;
 
 /// The limit of pending drafts of a store.

@@ -1,5 +1,5 @@
 //! Domain events: what changed, who changed it, and the kind of each event (API contract, section 6). The API contract exists in two
-//! revisions; each defines the serialised form of events.
+//! revisions, A and B. Each revision defines how an event is written as JSON.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};

@@ -1,5 +1,5 @@
-//! Exact numbers in JSON: deserialisation refuses a number whose value would change when it is stored as a 64-bit integer or, if it is not
-//! such an integer, as a double (64-bit floating-point number).
+//! Exact numbers in JSON: deserialisation refuses a number whose value would change when it is stored, for example 0.10000000000000000001.
+//! A number is stored as a 64-bit integer or, if it is not such an integer, as a double (64-bit floating-point number).
 
 use std::borrow::Cow;
 
@@ -65,8 +65,8 @@ fn changed(json: &str) -> Option<&str> {
 }
 
 /// Whether a number keeps its value when it is parsed as a 64-bit integer or, if it is not such an integer, as a double, and is then
-/// written as JSON again. `serde_json` writes the double here, as it does in a response. Rust's standard library might write another
-/// decimal, since two decimals of 17 digits can be equally near to a double.
+/// written as JSON again. This check writes the double with `serde_json`, which also writes the responses. Rust's standard library might
+/// write another decimal, since two decimals of 17 digits can be equally near to the same double.
 fn is_kept(number: &str) -> bool {
     if number.parse::<i64>().is_ok() || number.parse::<u64>().is_ok() {
         return true;

@@ -54,7 +54,7 @@ impl FilterError {
 }
 
 impl FieldFilter {
-    /// Compiles this filter to a test for a field of that kind.
+    /// Compiles this filter to a test for a field of the given kind.
     pub fn test(self, kind: FieldKind) -> Result<FieldTest, FilterError> {
         use FieldOperator as Op;
         if !self.operator.fits(kind) {
@@ -122,7 +122,7 @@ impl FieldOperator {
         }
     }
 
-    /// Whether the operator may test a field of that kind.
+    /// Whether the operator may test a field of the given kind.
     pub const fn fits(self, kind: FieldKind) -> bool {
         match self {
             Self::IsEmpty | Self::IsNotEmpty => true,
@@ -176,8 +176,8 @@ impl Edge {
         }
     }
 
-    /// Returns the edge as a number, in the form of the stored values. `round` rounds an instant to a millisecond, as the operator
-    /// requires.
+    /// Returns the edge as a number; an instant becomes Unix milliseconds, as in stored values. `round` rounds the instant up or down to a
+    /// millisecond, as the operator requires.
     fn rounded(self, round: fn(Bound) -> Timestamp) -> f64 {
         match self {
             Self::Number(number) => number,

@@ -130,7 +130,8 @@ proptest! {
         if let Ok(Some(accepted)) = field.validate(value.clone()) {
             prop_assert_eq!(&stored(&accepted), &accepted);
             prop_assert_eq!(field.validate(accepted.clone()), Ok(Some(accepted.clone())));
-            // The comparable forms can always be computed. They are the same for the value as it was sent and for the accepted value.
+            // The form that filters compare ([`Comparable`]) can always be computed. It is the same for the sent value and for the accepted
+            // value.
             let comparables = kind.comparables(&accepted).unwrap();
             prop_assert_eq!(&comparables, &kind.comparables(&value).unwrap());
             let (sent, kept) = (items(kind, &value), items(kind, &accepted));

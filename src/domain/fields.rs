@@ -139,7 +139,7 @@ impl Field {
 /// not safe.
 fn is_web_address(text: &str) -> bool {
     let begins = |scheme: &str| text.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme));
-    // The URL parser would ignore control characters in the text, and spaces around it. So this check refuses both.
+    // The URL parser would ignore line breaks and tabs in the text, and spaces around it. So this check refuses all of these.
     let is_clean = text.trim_end() == text && !text.contains(char::is_control);
     is_clean && (begins("https://") || begins("http://")) && Url::parse(text).is_ok()
 }

@@ -1,5 +1,5 @@
-//! Ticket filters of POST /tickets/list (API contract, section 4.2). These types guarantee that a filter is well-formed. Whether its field
-//! ids and values match the field definitions of the tenant (store) is checked later.
+//! Ticket filters of POST /tickets/list (API contract, section 4.2). The code that reads a request checks the form of the filter. Whether
+//! its field ids and values match the field definitions of the tenant (store) is checked later.
 
 use serde_json::Value;
 

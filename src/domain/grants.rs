@@ -63,7 +63,7 @@ impl FromStr for Grant {
     }
 }
 
-/// What a credential permits: a set of grants.
+/// A set of grants: what a credential (such as a token) permits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GrantSet(u8);
 
@@ -87,7 +87,8 @@ impl GrantSet {
         Grant::ALL.into_iter().filter(|grant| self.0 & grant.bit() != 0).map(Grant::name).collect()
     }
 
-    /// Parses the [`fmt::Display`] form. Unknown names are ignored.
+    /// Parses a stored list of grants, such as `events,inbound`. Ignores unknown names, which a newer version of the server may have
+    /// stored.
     pub fn from_stored(text: &str) -> Self {
         text.split(',').filter_map(|name| name.parse().ok()).collect()
     }

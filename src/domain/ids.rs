@@ -63,7 +63,7 @@ ids! {
     CommentId,
     LabelId,
     TeamId,
-    /// The id of a seat, which is a person's membership of a store: the property `id` of a user.
+    /// The id of a seat (a person's membership of a store). In the API it is the property `id` of a user.
     SeatId,
     /// The id of a user (a person): a UUID in text form. Records refer to assignees, authors and team members by this id.
     UserId,

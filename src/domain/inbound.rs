@@ -14,14 +14,15 @@ use super::{
     time::Timestamp,
 };
 
-/// The maximum number of characters in a channel's id of a thread or a message. A longer id would not fit into a database index.
+/// The maximum number of characters in an id that a channel gives to a thread, a message or a sender. A much longer id would not fit into a
+/// database index.
 pub const MAX_NAME_CHARS: usize = 512;
 
-/// The error text for a `referenceId` (a channel's id of a thread) that is not valid on WhatsApp.
+/// The error text for a `referenceId` (the id that a channel gives to a thread) that is not valid on WhatsApp.
 pub const NO_PHONE: &str = "must be a phone number on WhatsApp, such as +66800000001, 66800000001 or 66800000001@s.whatsapp.net";
 
-/// Returns the canonical form of `reference_id`, the channel's id of a thread: on WhatsApp the phone number in E.164, elsewhere the text
-/// unchanged. `None`: the text is not valid on this channel.
+/// Returns the canonical form of `reference_id`, the id that the channel gives to a thread: on WhatsApp the phone number in E.164, on other
+/// channels the text unchanged. `None`: the channel is WhatsApp, and the text is not a phone number.
 pub fn thread_name(channel: &str, reference_id: &str) -> Option<String> {
     if channel == WHATSAPP { phones::on_whatsapp(reference_id) } else { Some(reference_id.to_owned()) }
 }
@@ -166,7 +167,7 @@ impl Inbound {
             .or(only)
             .or_else(|| email.as_deref().and_then(|email| email.split('@').next()).map(str::to_owned))
             .or_else(|| phone.clone())
-            // A contact must have a name. Channels normally provide at least one of the details above.
+            // A contact must have a name. If the channel provides none of the details above, the name is the sender's id.
             .unwrap_or_else(|| self.sender_id.clone());
         Person { first_name, last_name: last, email, phone }
     }

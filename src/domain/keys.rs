@@ -54,8 +54,8 @@ impl ApiKey {
     }
 }
 
-/// The plain text of a bearer secret, of an API key or of a credential for the settings API. The text is shown once and never stored. The
-/// `Debug` form hides the text.
+/// The secret of an API key, or of a credential for the settings API, in plain text. The text is shown once and never stored. The `Debug`
+/// form hides the text.
 pub struct Secret(String);
 
 /// The prefix of every secret of an API key.
@@ -64,7 +64,8 @@ const RANDOM_CHARS: usize = 40;
 const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 impl Secret {
-    /// Generates a random secret. `random` fills a buffer; bytes that would make some characters more likely are rejected.
+    /// Generates a random secret. `random` fills a buffer with random bytes. Bytes of 248 (four times 62) and above are rejected, so that
+    /// each of the 62 characters is equally likely.
     pub fn generate<E>(prefix: &str, mut random: impl FnMut(&mut [u8]) -> Result<(), E>) -> Result<Self, E> {
         let length = prefix.len() + RANDOM_CHARS;
         let mut text = String::with_capacity(length);
@@ -134,8 +135,8 @@ pub fn expiry(from: Timestamp) -> Timestamp {
         .map_or(from, |at| Timestamp::from_millis(at.timestamp_millis()))
 }
 
-/// How long the former secret of an API key stays valid after a rotation, in milliseconds. A secret that expires earlier anyway keeps its
-/// expiry.
+/// How long the former secret of an API key stays valid after a rotation (the replacement by a new secret), in milliseconds. A former
+/// secret that would expire sooner keeps its own expiry.
 pub const OVERLAP_MILLIS: i64 = 2 * 60 * 60 * 1000;
 
 #[cfg(test)]

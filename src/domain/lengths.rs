@@ -6,7 +6,7 @@ use serde_json::Value;
 /// of inbound messages are exempt: only the size of the request body limits them.
 pub const MAX_TEXT_BYTES: usize = 64 * 1024;
 
-/// Returns the reason for a refusal if a text of this length is too long.
+/// Returns an error text if a text of this length is too long; `None` if the length is permitted.
 pub fn too_long(bytes: usize) -> Option<String> {
     (bytes > MAX_TEXT_BYTES).then(|| format!("is {bytes} bytes long in UTF-8; the most is {MAX_TEXT_BYTES}"))
 }

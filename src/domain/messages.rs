@@ -38,7 +38,8 @@ pub struct Message {
 const MAX_AHEAD_MILLIS: i64 = 5 * 60 * 1000;
 
 /// Returns the sort key of an inbound message: the time when it was sent. If this time is more than `MAX_AHEAD_MILLIS` after the time of
-/// receipt, the time of receipt is used instead. Otherwise a channel with a wrong clock could put a message first in lists for years.
+/// receipt, the time of receipt is used instead. Without this rule, a channel with a wrong clock could put a message first in lists for
+/// years.
 pub fn received_order(sent_at: Timestamp, received_at: Timestamp) -> Timestamp {
     if sent_at > received_at.plus_millis(MAX_AHEAD_MILLIS) { received_at } else { sent_at }
 }

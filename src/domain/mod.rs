@@ -1,8 +1,8 @@
 //! Domain model of a support inbox: its record types and their rules. Its code uses no HTTP, no database and no environment variables, and
 //! only `clock` reads the system clock.
 //!
-//! Comments cite sections of the API contract, the specification that integrators have. Where the contract leaves a choice open,
-//! `features.md`, "Our decisions", has the choice of this project.
+//! Comments cite sections of the API contract, which is the specification for the developers of API clients. Where the contract leaves a
+//! choice open, the section "Our decisions" of `features.md` states the choice of this project.
 
 pub mod bridges;
 pub mod clock;

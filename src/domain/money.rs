@@ -1,5 +1,5 @@
-//! Decimal amounts of money. They are parsed from the text of the JSON number, since a binary floating-point number would already be
-//! rounded.
+//! Decimal amounts of money. An amount is parsed from the text of the JSON number and not from an `f64`, which may be rounded already: for
+//! example, the `f64` of `0.1000000000000000000001` is the same as that of `0.1`.
 
 use serde_json::Value;
 
@@ -17,7 +17,8 @@ pub fn amount(text: &str) -> Option<Value> {
         return Some(Value::from(0));
     }
     let dropped = digits.len() - digits.trim_end_matches('0').len();
-    // The power of ten of the last significant digit. The next check limits it, so that the text with this number of zeros stays short.
+    // The power of ten of the last significant digit: 2 for `1500`, -1 for `1.5`. The next check limits it, since a whole number is written
+    // with this number of zeros: `1e999999999` would need a billion of them.
     let exponent =
         exponent.parse::<i64>().ok()?.checked_sub(i64::try_from(decimals.len()).ok()?)?.checked_add(i64::try_from(dropped).ok()?)?;
     if negative || significant.len() > 15 || !(-4..15).contains(&exponent) {
@@ -25,7 +26,7 @@ pub fn amount(text: &str) -> Option<Value> {
     }
     let value = match usize::try_from(exponent) {
         Ok(zeros) => Value::from(format!("{significant}{}", "0".repeat(zeros)).parse::<u64>().ok()?),
-        // Up to 15 digits survive a round trip through a double.
+        // An `f64` keeps up to 15 significant digits unchanged.
         Err(_) => Value::from(format!("{significant}e{exponent}").parse::<f64>().ok()?),
     };
     Some(value).filter(is_revenue)

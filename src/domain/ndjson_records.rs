@@ -1,8 +1,8 @@
 //! NDJSON record types of import and export: one record per line.
 //!
-//! The properties have the names and the order of the API contract, where the contract has them. An import reads what an export writes. If
-//! an export is imported into an empty store (tenant), the next export of this store is byte-identical. These types define only the shape
-//! of the records; the import validates the values of the properties.
+//! Properties that are also in the API contract have the names and the order that the contract gives them. An import reads what an export
+//! writes. If an export is imported into an empty store (tenant), an export of that store is byte-identical to the first export. These
+//! types define only the shape of the records; the import validates the values of the properties.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de};
@@ -60,7 +60,7 @@ impl RecordKind {
         Self::Comment,
     ];
 
-    /// Returns the name of the kind, as a line of the file contains it.
+    /// Returns the name of the kind, as it appears in a line of the file.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Role => "role",
@@ -270,7 +270,8 @@ records! {
         email_subject: Option<String>,
         created_at: Timestamp,
         updated_at: Timestamp,
-        // An import accepts the next three properties, so that conversations in the form in which the API returns them can be imported.
+        // The API returns conversations with the next three properties. An import accepts them, so that such a conversation can be imported
+        // unchanged.
         /// An import ignores this property and counts the messages instead.
         #[serde(default, skip_serializing)]
         #[schemars(with = "Option<Value>")]

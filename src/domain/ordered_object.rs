@@ -51,7 +51,8 @@ impl<'de> Deserialize<'de> for Entries {
     }
 }
 
-/// Deserialises a JSON object whose numbers have exactly the values that were sent. A number whose value would change is an error.
+/// Deserialises a JSON object whose numbers have exactly the values that were sent. A number whose value would change, such as
+/// `0.10000000000000000001`, is an error.
 pub fn exact<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Entries, D::Error> {
     entries_of::<ExactJson, D>(deserializer)
 }

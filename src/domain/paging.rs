@@ -12,7 +12,8 @@ pub struct Position {
     pub id: String,
     /// Set only in a search by relevance, whose hits are sorted by score first.
     pub rank: Option<Rank>,
-    /// Set only for a list whose rows can change their sort position. All pages show the order that the list had in this snapshot.
+    /// The snapshot whose order all pages of the list show. Set only for a list whose rows can change their sort position: for example, a
+    /// ticket moves to the front of its list when a message arrives.
     pub as_of: Option<AsOf>,
 }
 

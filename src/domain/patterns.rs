@@ -5,7 +5,8 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 use hashlink::LruCache;
 use regex::{Regex, RegexBuilder};
 
-/// The memory limit of a compiled pattern, in bytes. A class of letters in all scripts, repeated a hundred times, fits.
+/// The memory limit of a compiled pattern, in bytes. For example, `[\p{L}\p{N}]{1,100}` (up to a hundred letters and digits of any script)
+/// is below the limit.
 const SIZE_LIMIT: usize = 10 * 1024 * 1024;
 
 /// The capacity of the cache, in patterns.
@@ -13,7 +14,8 @@ const KEPT: usize = 64;
 
 static COMPILED: LazyLock<Mutex<LruCache<String, Regex>>> = LazyLock::new(|| Mutex::new(LruCache::new(KEPT)));
 
-/// Returns the compiled pattern if it is in the cache. Never compiles the pattern, since compilation is slow.
+/// Returns the compiled pattern if it is in the cache. Does not compile the pattern: a caller on an async thread uses this function, since
+/// compilation would keep the thread busy.
 pub fn compiled(pattern: &str) -> Option<Regex> {
     COMPILED.lock().unwrap_or_else(PoisonError::into_inner).get(pattern).cloned()
 }

@@ -9,7 +9,7 @@ const PERSONAL: [&str; 2] = ["s.whatsapp.net", "c.us"];
 /// Schemes in front of a number, in URIs and in the addresses of some providers.
 const SCHEMES: [&str; 2] = ["tel:", "whatsapp:"];
 
-/// The minimum number of digits of a phone number that has no mark of an international number, such as `+`.
+/// A text of digits without a mark such as `+` is a phone number only if it has at least this many digits.
 const BARE_DIGITS: usize = 7;
 
 /// Returns the number in E.164, if the text marks it as international: `+66 81-234-5678`, `0066…`, `tel:+66…`, a JID.
@@ -32,8 +32,8 @@ pub fn on_whatsapp(text: &str) -> Option<String> {
     international(text).or_else(|| bare(&compact(without_scheme(text.trim()))))
 }
 
-/// Returns the other spellings of this number that a WhatsApp conversation may have as its `reference_id`. New conversations have the
-/// number in E.164; older ones may have one of these spellings.
+/// Returns the other spellings of this number that a WhatsApp conversation may have as its `reference_id` (the id that the channel gives to
+/// the thread). The server creates conversations with the number in E.164; an imported conversation may have one of these spellings.
 pub fn former_names(phone: &str) -> Vec<String> {
     let digits = phone.trim_start_matches('+');
     let jids = PERSONAL.iter().map(|server| format!("{digits}@{server}"));

@@ -1,6 +1,6 @@
 //! Settings of an API revision: the differences between the revisions A and B of the API contract that can be written as values. The values
-//! are in `revision::a` and `revision::b`. The composition root passes them in at run time, so every branch that depends on them is
-//! compiled and tested in the builds of both revisions.
+//! are in `revision::a` and `revision::b`. A build serves one revision. Code that depends on a setting has ordinary branches (`if`) and no
+//! `#[cfg]`, so the builds of both revisions compile and test every branch.
 
 /// The settings of one revision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,11 +15,12 @@ pub struct Rules {
     pub messages_max_page_size: u32,
     /// The format of `requestReceivedAt`.
     pub received_at: ReceivedAt,
-    /// Whether lists accept `page` and return it in a header, and send the header `x-pagination-total`.
+    /// Whether lists accept the parameter `page` and repeat it in a header, and return the total number of records in `x-pagination-total`.
     pub page_echo: bool,
     /// Whether a cursor is refused if filters or `pageSize` changed since it was issued.
     pub strict_cursors: bool,
-    /// Whether a ticket list that is filtered by `conversationId` alone contains the tickets of every status.
+    /// Whether a ticket list that is filtered by `conversationId` alone contains the tickets of every status. If not, it contains only open
+    /// tickets.
     pub conversation_history: bool,
     /// Whether an unknown label id in a label update is refused. If not, it is ignored.
     pub unknown_labels_refused: bool,

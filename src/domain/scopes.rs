@@ -83,7 +83,7 @@ impl ScopeSet {
         Scope::ALL.iter().copied().filter(move |scope| self.contains(*scope))
     }
 
-    /// Parses the [`fmt::Display`] form. Unknown names are ignored.
+    /// Parses a stored list of scopes, such as `tickets:read labels:read`. Unknown names are ignored.
     pub fn from_stored(text: &str) -> Self {
         text.split(' ').filter_map(|name| name.parse().ok()).collect()
     }

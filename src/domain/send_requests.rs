@@ -36,8 +36,8 @@ pub struct FilledTemplate {
     pub variables: Vec<String>,
 }
 
-/// A message that has not been sent yet: the input of one of the contract's send operations. It is stored as the request body of the
-/// operation, with the operation's name as a further property.
+/// A message that has not been sent yet: the input of one of the contract's send operations. A draft stores it as the request body of the
+/// operation with one more property, `operation`, which contains the operation's name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "operation", rename_all_fields = "camelCase")]
 pub enum Send {

@@ -1,5 +1,5 @@
-//! Access to the settings of a store (tenant), and their audit log: the credentials of users (login link, session, token), the editor of a
-//! change, and the entries of the log (API contract, section 5).
+//! Access to the settings of a store (tenant), and their audit log: the credentials of users (login link, session, token), the author of a
+//! change ([`Editor`]), and the entries of the log (API contract, section 5).
 
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ use super::{
     time::Timestamp,
 };
 
-/// The limits of the number of webhooks and of API keys of a store.
+/// The maximum numbers of webhooks and of API keys that a store may have.
 #[derive(Clone, Copy, Debug)]
 pub struct StoreLimits {
     pub webhooks: u32,
@@ -38,7 +38,8 @@ pub enum CredentialKind {
 /// The prefix of the secret of every credential of the settings API.
 pub const CREDENTIAL_PREFIX: &str = "cps_";
 
-/// Returns the URL of the settings page with a link's secret in the fragment, which browsers do not send to servers.
+/// Returns the URL of the settings page with the secret of a login link. The secret is in the fragment (after `#`), which browsers do not
+/// send to servers.
 pub fn link_url(public_url: &str, secret: &Secret) -> String {
     format!("{}/settings#link={}", public_url.trim_end_matches('/'), secret.reveal())
 }
@@ -80,7 +81,7 @@ pub struct EmailLoginUser {
     pub role: Option<String>,
 }
 
-/// What happens to the former secrets when a secret is rotated.
+/// What happens to the former secrets when a secret is rotated (replaced by a new one).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FormerSecrets {
     /// The former secrets stay valid for a limited time, in which receivers or clients switch to the new secret.
@@ -94,7 +95,8 @@ impl FormerSecrets {
         if end_at_once { Self::End } else { Self::Overlap }
     }
 
-    /// Returns the audit log entry of a rotation. Adds a note to the entry if the former secrets became invalid immediately.
+    /// Returns `entry`, the audit log entry of a rotation. If the former secrets became invalid immediately, the entry gets a note that
+    /// says so.
     pub fn noted(self, mut entry: Entry) -> Entry {
         if self == Self::End {
             entry.detail["formerSecretsEnded"] = true.into();

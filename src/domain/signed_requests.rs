@@ -16,8 +16,8 @@ pub const SIGNATURE: &str = "webhook-signature";
 
 /// The maximum difference between the time that a request states and the time of the server, in milliseconds.
 const TOLERANCE_MILLIS: i64 = 5 * 60 * 1000;
-/// How long an accepted request is remembered, in milliseconds after the time that the request states. This is longer than the tolerance,
-/// since another process with a slow clock may accept the request for longer.
+/// How long an accepted request is remembered, in milliseconds after the time that the request states. This is longer than the tolerance: a
+/// server process whose clock is slow would still accept a repetition when the tolerance is over for the others.
 const REMEMBERED_MILLIS: i64 = 60 * 60 * 1000;
 
 const MAX_ID_BYTES: usize = 256;
@@ -28,7 +28,7 @@ const MAX_SIGNATURES: usize = 16;
 #[derive(Clone, Debug)]
 pub struct RequestSignature {
     id: String,
-    /// The text of the time in the request, which the signature covers.
+    /// The time exactly as the request states it: the signature covers this text.
     time: String,
     seconds: i64,
     /// The decoded signatures of the signature header (HMAC-SHA256, version `v1`).
@@ -49,8 +49,9 @@ impl RequestSignature {
     pub fn read(id: Option<&str>, time: Option<&str>, signature: Option<&str>) -> Result<Self, String> {
         let missing = |name: &str| format!("`{name}` is missing; a signed request has `{ID}`, `{TIME}` and `{SIGNATURE}`");
         let id = id.ok_or_else(|| missing(ID))?;
-        // The signed text is `ID.TIME.BODY`, and the body is a JSON object. If the id contains no `{`, this text can be divided into its
-        // three parts in one way only. So a signature cannot be used for another id, time or body.
+        // The signed text is `ID.TIME.BODY`, and the body is a JSON object. The id must not contain `{`, so the body begins at the first
+        // `{` of this text. The text can then be divided into its three parts in one way only, and a signature cannot be used for another
+        // id, time or body.
         if id.is_empty() || id.len() > MAX_ID_BYTES || !id.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'{') {
             return Err(format!("`{ID}` must have 1 to {MAX_ID_BYTES} visible ASCII characters other than `{{`"));
         }

@@ -37,8 +37,8 @@ impl Channel {
 pub const CHANNELS: [&str; 11] =
     ["line", "instagram", "facebook", "lazada", "shopee", "tiktok", "whatsapp", "widget", "gmail", "outlook", "drunken_lullabies"];
 
-/// WhatsApp: the only channel with message templates. It has a reply window of its own (the time after a contact's message in which it
-/// accepts free text).
+/// WhatsApp: the only channel with message templates. Its reply window, the time after a contact's message in which it accepts free text,
+/// differs from those of other channels.
 pub const WHATSAPP: &str = "whatsapp";
 
 /// Account statuses.

@@ -10,8 +10,8 @@ use super::store::Template;
 const ASKING: [&str; 5] = ["COPY_CODE", "FLOW", "MPM", "ORDER_DETAILS", "OTP"];
 
 impl Template {
-    /// Returns a description of a value that a message needs in addition to the values of the body's placeholders, such as an image; `None`
-    /// if the message needs no such value. The channel refuses a message without this value.
+    /// Returns a description of a value that every message needs outside of its body, such as an image for the header. The channel refuses
+    /// a message without this value. `None`: the template needs values only for its body, or none.
     pub fn beyond_body(&self) -> Option<String> {
         let components: Vec<Value> = serde_json::from_str(&self.components).unwrap_or_default();
         let body = components.iter().position(|component| component["type"] == "BODY");

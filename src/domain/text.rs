@@ -30,8 +30,8 @@ pub fn is_unspaced(c: char) -> bool {
         | 0x31a0..=0x31bf | 0x31f0..=0x31ff | 0x1aff0..=0x1b16f)
 }
 
-/// Folds a name. Removes the spaces between its parts if they are in a script that uses no spaces, such as Han or Thai: such names are
-/// written both with and without a space.
+/// Folds a name. Also removes a space if the characters before and after it belong to scripts without spaces, such as Han or Thai: such a
+/// name is written with and without a space, for example 王 小明 and 王小明.
 pub fn joined_name(name: &str) -> String {
     let folded = fold(name);
     let mut joined = String::with_capacity(folded.len());
@@ -48,8 +48,8 @@ pub fn joined_name(name: &str) -> String {
     joined + rest
 }
 
-/// Unfolds a text, as in mail headers: puts it on one line. Control characters, such as line breaks, become one space together with the
-/// white space around them. `None` if the text consists only of control characters and white space.
+/// Unfolds a text, as in mail headers: puts it on one line. Replaces control characters, such as a line break, and the white space around
+/// them by one space. `None` if the text consists only of control characters and white space.
 pub fn unfolded(text: &str) -> Option<String> {
     let mut out = String::with_capacity(text.len());
     for (number, part) in text.split(char::is_control).enumerate() {
@@ -69,8 +69,8 @@ pub fn unfolded(text: &str) -> Option<String> {
     if out.trim().is_empty() { None } else { Some(out) }
 }
 
-/// Replaces lone surrogates in JSON: an escaped surrogate without its other half becomes U+FFFD. Some channels cut a text after a number of
-/// UTF-16 units, and so may leave a lone surrogate at its end. A UTF-8 text cannot contain a lone surrogate.
+/// Replaces each lone surrogate in JSON by U+FFFD. A lone surrogate is an escape such as `\ud83d` without its other half; UTF-8 text cannot
+/// contain it. Some channels cut a text after a number of UTF-16 units, and so may cut an emoji in half.
 pub fn whole_characters(json: &[u8]) -> Cow<'_, [u8]> {
     let unit = |at: usize| -> Option<u16> {
         let digits = json.get(at..at + 6)?.strip_prefix(b"\\u")?;

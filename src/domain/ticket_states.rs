@@ -95,7 +95,7 @@ impl Ticket {
         }
     }
 
-    /// Reopens a closed ticket with its former assignee. `false` if it was open already.
+    /// Reopens a closed ticket, which keeps its assignee. `false` if the ticket was open already.
     pub fn reopen(&mut self, now: Timestamp) -> bool {
         if self.is_open {
             return false;

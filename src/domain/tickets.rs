@@ -60,13 +60,13 @@ pub struct TicketView {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TicketWindow {
     pub conversation_id: ConversationId,
-    /// When the former ticket of the conversation closed. Absent: the range begins with the first message.
+    /// When the previous ticket of the conversation closed. Absent: the range begins with the first message.
     pub after: Option<Timestamp>,
     /// When this ticket closed. Absent: the range has no end.
     pub until: Option<Timestamp>,
 }
 
-/// The resolution statuses (contract, section 4.2), without the filter value `none`.
+/// The resolution statuses (contract, section 4.2). A ticket filter also accepts `none`, which is not a status.
 pub const RESOLUTION_STATUSES: [&str; 4] = ["human", "automation", "ai_full_resolution", "ai_partial_resolution"];
 
 /// The maximum number of digits of an amount of money, in total and after the decimal point.

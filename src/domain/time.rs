@@ -68,8 +68,7 @@ impl FromStr for Timestamp {
 pub struct Bound {
     /// Milliseconds since the Unix epoch, rounded down.
     floor: i64,
-    /// The part of the instant beyond `floor`, in units of half a nanosecond. An odd number means that the instant has digits finer than a
-    /// nanosecond.
+    /// The part of the instant beyond `floor`: twice its nanoseconds, plus 1 if the instant has digits finer than a nanosecond.
     rest: u32,
 }
 

@@ -6,7 +6,8 @@ use super::{
     time::Timestamp,
 };
 
-/// A failed message can be sent again for at least this long after its failure: the content to send is kept in its outbox entry.
+/// A failed message can be sent again for at least this many milliseconds after its failure. For this time its outbox entry, which contains
+/// the content to send, is kept.
 pub const FAILED_KEPT_MILLIS: i64 = 30 * 24 * 60 * 60 * 1000;
 
 /// A message that its channel has not accepted.

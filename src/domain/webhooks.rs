@@ -60,7 +60,7 @@ pub struct WebhookDelivery {
     pub secrets: Result<Vec<SigningSecret>, String>,
 }
 
-/// The signing secret of an endpoint: 32 random bytes.
+/// The signing secret of a webhook's endpoint or of a bridge (an external program that connects a channel): 32 random bytes.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SigningSecret(pub Vec<u8>);
 
@@ -100,7 +100,8 @@ impl SigningSecret {
     }
 }
 
-/// How long after a rotation deliveries are also signed with the former secret, in milliseconds.
+/// How long the former signing secret of a webhook or a bridge stays valid after a rotation (the replacement by a new secret), in
+/// milliseconds. During this time deliveries are signed with both secrets.
 pub const ROTATION_MILLIS: i64 = 24 * HOUR;
 
 const SECOND: i64 = 1000;

@@ -1,6 +1,6 @@
 //! The JSON of events, for webhooks and the event feed (API contract, section 6). The property `data` of an event contains the changed
-//! record, in the form in which a read operation returns it. This form is that of the contract revision (A or B) for which the program is
-//! compiled.
+//! record, in the form in which a read operation returns it. The program is compiled for one revision of the contract (A or B), and the
+//! record has the form of this revision.
 //!
 //! An event is serialized inside the transaction that makes the change, before the sequence number of the event is known. Later the
 //! sequence number is inserted as the first property (`sequence`); the other bytes do not change. [`openapi_document`] generates the

@@ -37,14 +37,13 @@ pub const CHANNELS: &[&str] = &["line", "instagram", "facebook", "lazada", "shop
 /// Returns the operations that only this revision has: none.
 pub fn extra() -> impl OpenApi {}
 
-/// Kinds of events that nothing in this revision causes. A build of this revision delivers such an event only if a build of the other
-/// revision recorded it.
+/// Kinds of events that nothing in this revision causes. For example, only revision B has an operation that assigns tickets. A build of
+/// revision A delivers such an event only if a build of revision B recorded it in the same database.
 pub const UNCAUSED_EVENTS: &[&str] = &["ticket.assigned"];
 
-/// Example requests that the other revision lacks, since it does not have their operation or a part of their input. A JSON array, which
-/// `http::document::examples` reads.
+/// Example requests that only this revision has: none. The value is a JSON array, which `http::document::examples` reads.
 pub const REQUESTS: &str = "[]";
-/// Example requests that the server refuses, to operations that the other revision lacks. A JSON array.
+/// Example requests that only this revision has, and that the server refuses: none. The value is a JSON array.
 pub const REFUSALS: &str = "[]";
 /// The recorded responses of this revision to the example requests.
 pub const ANSWERS: &str = include_str!("a/example_responses.json");

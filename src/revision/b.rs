@@ -44,14 +44,13 @@ pub fn extra() -> impl OpenApi {
     (accounts::AccountReads, ticket_assignment::Assignments, search::SearchOperations, email_and_template_sends::Sends)
 }
 
-/// Kinds of events that nothing in this revision causes. A build of this revision delivers such an event only if a build of the other
-/// revision recorded it.
+/// Kinds of events that nothing in this revision causes: there are none.
 pub const UNCAUSED_EVENTS: &[&str] = &[];
 
-/// Example requests that the other revision lacks, since it does not have their operation or a part of their input. A JSON array, which
-/// `http::document::examples` reads.
+/// Example requests that only this revision has, since revision A lacks their operation (such as `assignTickets`) or a part of their input.
+/// The value is a JSON array, which `http::document::examples` reads.
 pub const REQUESTS: &str = include_str!("b/example_requests.json");
-/// Example requests that the server refuses, to operations that the other revision lacks. A JSON array.
+/// Example requests to operations that only this revision has, and that the server refuses. The value is a JSON array.
 pub const REFUSALS: &str = include_str!("b/refused_requests.json");
 /// The recorded responses of this revision to the example requests.
 pub const ANSWERS: &str = include_str!("b/example_responses.json");

@@ -3,7 +3,7 @@
 //!
 //! Without a feature, the build serves revision B; with the feature `rev-a`, revision A. `RULES` holds the differences that are plain
 //! values, such as limits. `wire` holds the types whose form differs, under the same names in both revisions. `extra` returns the
-//! operations that only one revision has. All other code refers to this module and never to `a` or `b`.
+//! operations that only the selected revision has. All other code refers to this module and never to `a` or `b`.
 
 #[cfg(all(feature = "rev-a", feature = "rev-b"))]
 compile_error!("a build serves one revision: `cargo build` for B, or `cargo build --features rev-a` for A");

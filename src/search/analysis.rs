@@ -18,16 +18,15 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use crate::domain::text::{self, is_unspaced};
 
-/// The version of the analysis. Raise it whenever the analysis of some text yields other terms than before: then an index of the former
-/// version is rebuilt.
+/// The version of the analysis. It must be raised with every change after which the analysis yields other terms for some text. An index of
+/// another version is rebuilt.
 pub const VERSION: u32 = 4;
 
 /// Separates the two graphemes of a bigram, and follows the last grapheme of a run. No word, grapheme or symbol contains this character.
 pub const PAIR: char = '\u{1}';
 /// First character of a digit 4-gram.
 pub const DIGITS: char = '\u{2}';
-/// First character of the term of a short prefix or of a single grapheme. Such terms do not count towards the length of a
-/// text.
+/// First character of the term of a short prefix or of a single grapheme. Such terms do not count towards the length of a text.
 pub const SHORT: char = '\u{4}';
 /// The texts of a record, such as the text and the subject of a message, are analysed as one text, separated by this character. A term
 /// before the character and a term after it never count as adjacent.

@@ -26,7 +26,8 @@ const UUID: u64 = 0;
 const SHORT: u64 = 1;
 const DICTIONARY: u64 = 2;
 
-/// The limit of bytes of a short id. A short id is stored as a number of 128 bits, the last byte of which is the length of the id.
+/// The maximum length of a short id in bytes. A short id is stored as a number of 128 bits, and the last byte of the number is the length
+/// of the id.
 const SHORT_MAX: usize = 15;
 
 /// The first byte of a packed id: `OF_UUID` for a UUID, `OF_TEXT` for any other id.

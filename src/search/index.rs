@@ -1,9 +1,9 @@
 //! The inverted index on disk (Tantivy): its schema, its documents and its commits.
 //!
 //! Documents, and so the posting lists, are sorted by [`DocumentSortKey`]: the shortest text first and, at equal length, the newest first.
-//! For each frequency above one, a term has a further posting list of the records that contain it exactly that often. Of records with the
-//! same frequency of a term, the shortest scores best. So each of these lists begins with the records that score best, and `searcher` can
-//! stop early.
+//! For each frequency (number of occurrences in a record) above one, a term has a further posting list of the records that contain it
+//! exactly that often. Of records with the same frequency of a term, the shortest scores best. So each of these lists begins with the
+//! records that score best, and `searcher` can stop early.
 //!
 //! Called by `index_build`, `search_service`, `overlay` and `searcher`. Guarantees: Documents stay sorted, even after merges. A commit
 //! stores, together with its documents, a position in the change log (the database's log of changed records): the documents include all
@@ -272,8 +272,8 @@ impl Index {
         self.reader.reload()
     }
 
-    /// Ends the build: merges all segments into one, since a search looks up its terms in each segment, and then releases the memory of the
-    /// build.
+    /// Ends the build: merges all segments into one, and then releases the memory of the build. With one segment, a search looks up each of
+    /// its terms only once.
     pub fn settle(self) -> Result<Self, TantivyError> {
         let Self { files, reader, mut writer, fields, database } = self;
         drop(reader);

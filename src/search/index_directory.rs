@@ -20,7 +20,8 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Locks the free folder with the lowest number. With `first`, only folder number 1 is permitted. Fails if no folder is free.
+    /// Locks the free folder with the lowest number. With `first`, as in `counterpart reindex`, only folder number 1 is permitted. Fails if
+    /// no permitted folder is free.
     pub fn claim(parent: &Path, database: &str, first: bool) -> io::Result<Self> {
         create_dir_all(parent)?;
         for number in 1..=if first { 1 } else { MAX_INDEX_FOLDERS } {

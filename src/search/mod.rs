@@ -9,8 +9,8 @@
 //!   contains the position in the change log up to which the index is complete. `index_directory` locks the folder of the index;
 //!   `index_build` builds an index from the database.
 //! - `fast_fields` is the column store of a segment: the sort key and the id of each document.
-//! - `postings` and `searcher` evaluate queries, `top_hits` collects the best hits, `record_terms` evaluates uncommitted records, `score`
-//!   computes the relevance.
+//! - `postings` and `searcher` evaluate queries on the index, `record_terms` evaluates them on records that the index does not contain yet.
+//!   `top_hits` collects the best hits, and `score` computes the relevance.
 //! - `overlay` is the in-memory overlay of recent writes; `search_service` answers searches and follows the database.
 //!
 //! Queries are evaluated by `searcher`, not by Tantivy. Each term begins with the id of its store (the tenant), so a large store does not
@@ -20,12 +20,12 @@
 //!
 //! Guarantees for a client that pages through the hits: the order is by score, then newest first, then by id. A record that does not change
 //! between the first page and the last appears exactly once. A record that changes in this time may appear twice or not at all, since its
-//! score or its instant may change.
+//! score or its time, and so its place in the order, may change.
 //!
 //! Visibility: a search sees every write that was acknowledged before the search, whichever process made it. There is one exception. If
-//! more changes are pending than a search can apply, or if one of them changed the subject of a conversation, the search leaves the changes
-//! of other processes to the background worker. They become visible once the worker has indexed them. While the index is being built,
-//! searches are refused; all other operations work.
+//! the index lacks more changes than a search can apply, or if one of these changed the subject of a conversation, the search leaves the
+//! changes of other processes to the background worker. They become visible once the worker has indexed them. While the index is being
+//! built, searches are refused; all other operations work.
 
 mod analysis;
 mod fast_fields;

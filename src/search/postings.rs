@@ -23,7 +23,8 @@ use super::{
 /// The posting-list iterators of one condition of a search in one segment of the index.
 pub struct ConditionIterators {
     pub walk: PostingIterator,
-    /// For each value above one of [`PostingIterator::bound`]: an iterator over the candidates with this bound.
+    /// For each value of [`PostingIterator::bound`] above one: an iterator over the candidates with this bound. It may also visit
+    /// candidates with a higher bound.
     pub often: BTreeMap<u32, PostingIterator>,
     /// Whether every candidate is certainly a hit, and [`PostingIterator::bound`] is its exact frequency.
     pub sure: bool,
@@ -227,8 +228,8 @@ impl PostingIterator {
         bound.min(MAX_TERM_FREQUENCY)
     }
 
-    /// Returns a bound that is at least as tight as [`Self::bound`]. 0 means that the candidate is no hit. For a phrase, this moves the
-    /// posting lists of all its terms.
+    /// Returns an upper bound of the frequency that is never higher than [`Self::bound`]. 0 means that the candidate is no hit. This call
+    /// may cost more than [`Self::bound`]: for a phrase, it moves the posting lists of all terms to the candidate.
     pub fn most(&mut self) -> u32 {
         match self {
             Self::Phrase(phrase) => phrase.most(phrase.lead.document()).min(MAX_TERM_FREQUENCY),
@@ -329,9 +330,10 @@ impl Union {
     }
 }
 
-/// Removes redundant terms of a phrase: the remaining terms cover every position of the phrase. Rare terms are kept rather than common
-/// ones. `terms` are sorted by rarity. The number with a term is the distance from its position to that of the last term, which is `last`.
-/// A term covers `covers` positions, the first of which is its own.
+/// Removes redundant terms of a phrase: the remaining terms cover every position of the phrase. For example, of the bigrams of `abcd`, `ab`
+/// and `cd` suffice. Rare terms are kept rather than common ones. `terms` are sorted by rarity. The number with a term is the distance from
+/// its position to the position of the last term. `last` is the position of the last term. A term covers `covers` positions, the first of
+/// which is its own.
 fn cover<T>(terms: &mut Vec<(u32, &String, T)>, last: u32, covers: u32) {
     let places = |back: u32| (last - back) as usize..(last - back + covers) as usize;
     let mut times = vec![0_u32; (last + covers) as usize];

@@ -13,8 +13,8 @@ pub enum Condition {
     Term(String),
     /// The record contains a term with this prefix. The frequency of the condition is that of the most frequent term with the prefix.
     Beginning(String),
-    /// The record contains these terms, each at its offset from the beginning of the phrase. A term covers `covers` positions. Where terms
-    /// overlap, some of them are redundant.
+    /// The record contains these terms, each at its offset from the beginning of the phrase. A term covers `covers` positions: a bigram,
+    /// for example, covers two. Where terms overlap, some of them are redundant: `ab` and `cd` find `abcd` without `bc`.
     Phrase {
         covers: u32,
         terms: Vec<(u32, String)>,

@@ -1,9 +1,9 @@
 //! Relevance score: BM25 in integers, with statistics that stay the same on all pages of a search. This module does no I/O.
 //!
-//! Each condition of a search has a weight, which depends on the rarity of its terms. A hit fulfils every condition, so a weight matters
-//! only in relation to the weights of the other conditions. The weights are computed for the first page and stored in the cursor for the
-//! later pages. The average length of texts, which BM25 needs, is a constant. A record that does not change therefore has the same score on
-//! all pages of a search, whatever else is written. Scores are integers, so rounding errors cannot make equal scores differ.
+//! Each condition of a search has a weight, which depends on the rarity of its terms. The weights are computed for the first page and
+//! stored in the cursor for the later pages. The average length of texts, which BM25 needs, is a constant. A record that does not change
+//! therefore has the same score on all pages of a search, whatever else is written. Scores are integers, so rounding errors cannot make
+//! equal scores differ.
 
 use std::sync::LazyLock;
 

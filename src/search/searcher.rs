@@ -2,10 +2,10 @@
 //!
 //! The documents of a segment are sorted by text length and, at equal length, newest first. There are separate posting lists of the records
 //! that contain a term twice, three times and so on (impact-ordered). A segment is searched in several passes. All candidates of a pass
-//! have the same frequency of each condition of the search, or the same upper bound of the frequency. Since the texts get longer during a
-//! pass, the maximum score of the candidates never rises. A pass ends as soon as the page is full of better hits. A later page begins with
-//! a binary search for the place where the former page ended. So a frequent term costs hardly more than a rare term. There is no cache: the
-//! first search costs the same as later searches, except for disk reads.
+//! have the same frequency of each condition of the search, or the same upper bound of the frequency. The texts get longer during a pass,
+//! and a longer text scores lower, so the maximum score of the candidates never rises. A pass ends as soon as the page is full of better
+//! hits. A later page begins with a binary search for the place where the former page ended. So a frequent term costs hardly more than a
+//! rare term. There is no cache: the first search costs the same as later searches, except for disk reads.
 //!
 //! The cost still grows with the length of the posting lists in three cases. First, terms that seldom occur together, or seldom as the
 //! searched phrase, have many candidates but few hits. Second, if several terms are each repeated within many records, a pass has only a
@@ -128,7 +128,8 @@ const USUAL: Limits =
     Limits { conditions: CONDITIONS, fresh: usize::MAX, words: 1_000, candidates: u64::MAX, lists: u64::MAX, partly: false };
 const WIDE: Limits =
     Limits { conditions: CONDITIONS, fresh: usize::MAX, words: BUDGET, candidates: u64::MAX, lists: u64::MAX, partly: true };
-/// Limits that keep the duration of a search far below a millisecond, wherever in the posting lists its hits are.
+/// Limits that keep the duration of a search far below a millisecond, wherever in the posting lists its hits are. A search within these
+/// limits may run on the thread of its caller.
 const SMALL: Limits = Limits { conditions: 8, fresh: 500, words: 16, candidates: 250, lists: 50_000, partly: false };
 
 impl IndexSnapshot {
@@ -270,8 +271,8 @@ enum ScanPass {
     All,
     /// Collects the hits for which the bound of each condition is 1.
     Once,
-    /// The index of a condition, and a bound above 1. Collects the hits for which that condition has that bound and all earlier conditions
-    /// have the bound 1.
+    /// Contains the number of a condition, and a bound above 1. Collects the hits for which that condition has that bound and all earlier
+    /// conditions have the bound 1.
     Repeated(usize, u32),
 }
 
@@ -286,7 +287,7 @@ impl Segment<'_> {
         if parts.first().is_none_or(|(_, part)| part.walk.candidates() == 0) {
             return Ok(());
         }
-        // A count, or an order without relevance, needs only one pass.
+        // A count visits all hits, and `SortOrder::Newest` does not use scores. So both need only one pass.
         if self.search.page.count || self.search.order == SortOrder::Newest {
             return self.pass(ScanPass::All, &parts, best);
         }
@@ -433,7 +434,7 @@ impl ScanPass {
     /// Whether every hit of the pass has exactly the maximum score for its length.
     fn sure(self, parts: &[(u32, ConditionIterators)]) -> bool {
         match self {
-            // All weights are 0 in an order without relevance.
+            // With `SortOrder::Newest` all weights are 0, so every hit has the score 0, which is also the maximum.
             Self::All => parts.iter().all(|(weight, _)| *weight == 0),
             Self::Once => true,
             Self::Repeated(lead, _) => parts[lead].1.sure && parts[lead + 1..].iter().all(|(_, part)| part.often.is_empty()),

@@ -86,7 +86,7 @@ impl Service {
         let secrets = secrets.map_err(|reason| {
             tracing::error!(%store, %account, reason, "the signature of a bridge cannot be verified");
             // The secrets cannot be decrypted, so the server cannot tell whether the signature is valid. After this error, the bridge sends
-            // the message again.
+            // its request again.
             Error::Unavailable { reason: "signatures cannot be verified at present; try again later".to_owned(), retry_after: 60 }
         })?;
         if secrets.is_empty() {

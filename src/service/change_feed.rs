@@ -1,6 +1,7 @@
-//! Use-cases of the change feed (the feed of changed records) and of the snapshot with which a reader of the feed begins.
+//! Use-cases of the change feed (change data capture): a reader keeps a copy of a store's records. The reader begins with a snapshot of all
+//! records, and then follows the feed of changed records.
 //!
-//! A reader pages through the snapshot, kind by kind. Then it reads the feed from the sequence number that the first page of the snapshot
+//! The reader pages through the snapshot, kind by kind. Then it reads the feed from the sequence number that the first page of the snapshot
 //! named. The pages of a snapshot are read at different times. A record that changes between the first and the last page is in the feed,
 //! too, and so the reader's copy becomes equal to the store. The first page of a snapshot activates the feed. Until then, the feed records
 //! no changes.
@@ -75,8 +76,9 @@ impl Service {
                     return Ok(feed);
                 }
                 Some(_) => {
-                    // The feed is ready once all transactions have ended that began before the activation. The process that activated the
-                    // feed may have ended before it stored the list of these transactions, so this process stores the list if necessary.
+                    // The feed is ready once all transactions have ended that began before the activation. `note_feed_activation` stores
+                    // which transactions these are. The process that activated the feed may have ended before this step, so this process
+                    // repeats the step. If the step was already done, it changes nothing.
                     db.note_feed_activation(store).await?;
                     tokio::time::sleep(BETWEEN_LOOKS).await;
                 }

@@ -68,7 +68,8 @@ impl Service {
                 contact
             }
         };
-        // The clock is read for the conversation only here, since the statements above may have waited for the lock of the contact.
+        // The time is read after the statements above, which may wait for the lock of the contact. A time from before this wait would be
+        // too early.
         let now = change.now();
         let conversation = Conversation {
             id: ConversationId::from(self.clocks_and_ids().ids.fresh()),

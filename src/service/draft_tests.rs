@@ -192,7 +192,7 @@ async fn what_the_send_refuses_is_refused_when_a_draft_is_made() {
         );
     }
     assert_eq!(bench.listed(DraftState::Pending).await.len(), 1);
-    // Making a draft stores only the draft, even though its message could be sent: no contact, conversation, message or event.
+    // A draft whose message could be sent is stored without a new contact, conversation, message or event.
     let counts = async || {
         let mut counts = Vec::new();
         for table in ["contacts", "conversations", "messages", "outbound", "events", "changes"] {

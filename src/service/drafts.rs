@@ -1,4 +1,5 @@
-//! Drafts: an assistant, which uses an API key, proposes a message. A user releases (approves and sends), edits or discards this draft.
+//! Use-cases of drafts. An assistant, which uses an API key, proposes a message as a draft. A user releases (approves and sends), edits or
+//! discards the draft.
 //!
 //! Guarantees: A draft whose message could not be sent is refused when it is made or edited. A draft is released in the transaction that
 //! sends its message, so the message is sent at most once. If the contact has written since the draft was made, the user can release the
@@ -76,8 +77,8 @@ impl Service {
         change.finish(by, draft.clone()).await
     }
 
-    /// Returns at most `limit` drafts in a state, the newest first. With `before`, only drafts that follow the draft with this id in the
-    /// list.
+    /// Returns at most `limit` drafts in a state, the newest first. With `before`, only drafts that come after the draft with this id in
+    /// this order.
     pub async fn drafts(&self, store: &StoreId, state: DraftState, before: Option<&DraftId>, limit: i64) -> Result<Vec<Draft>> {
         let now = self.clocks_and_ids().now();
         let after = match before {

@@ -67,7 +67,7 @@ impl Error {
     }
 }
 
-/// Returns an id shortened for an error text, since a request may send any text as an id.
+/// Returns an id shortened for an error text, since the id in a request may be very long.
 pub(super) fn shown(id: impl std::fmt::Display) -> String {
     let text = id.to_string();
     match text.char_indices().nth(MAX_ID_CHARS) {

@@ -188,7 +188,8 @@ async fn filters_find_current_values_and_no_former_ones() {
     shop.service.receive(&shop.fixture.store, inbound).await.unwrap();
     assert_eq!(shop.labelled(All, &["l2", "l3"]).await, "k1 k2 new");
 
-    // When a conversation is replaced, its tickets get its new labels. A replaced ticket keeps the labels of its conversation.
+    // When an import replaces a conversation, the tickets of the conversation get its new labels. When an import replaces a ticket, the
+    // ticket keeps the labels of its conversation.
     shop.import([conversation("v1", &["l1"]), ticket("k3", "v2", false, json!({"region": "west"}))]).await;
     assert_eq!(shop.labelled(Any, &["l1"]).await, "k1 k2 new");
     assert_eq!(shop.labelled(Any, &["l2", "l3"]).await, "");

@@ -1,8 +1,8 @@
 //! NDJSON import of a store, all or nothing. Called by `cli` and the demo.
 //!
-//! All lines are validated before the transaction begins, since on SQLite the transaction keeps every other writer out. The field
-//! definitions are validated first, and then all other records, whose values must fit the definitions. So the order of lines does not
-//! matter. Up to [`MAX_FAULTS`] faults are reported.
+//! All lines are validated before the transaction begins, so that the transaction is short: on SQLite it keeps every other writer out. The
+//! field definitions are validated first, and then all other records, whose values must fit the definitions. So the order of lines does
+//! not matter. Up to [`MAX_FAULTS`] faults are reported.
 //!
 //! Then the transaction begins. While one task writes to the database, a separate thread reads the input again, and sends batches of
 //! records to the task through a bounded queue. Before the batches, up to two passes over the input prepare the writes. One collects the
@@ -49,7 +49,7 @@ use reader::{ExistingRecords, ImportReader, ImportStep};
 pub use rereadable_input::{MAX_LINE_BYTES, RereadableInput};
 pub use schema::{EXAMPLE, schema};
 
-/// The capacity of the queue between the reading thread and the database, in batches.
+/// The capacity of the queue between the reading thread and the task that writes to the database, in steps (see [`ImportStep`]).
 const QUEUE: usize = 2;
 
 /// A callback that receives the number of bytes that were processed, and the total number of bytes. Both count each byte of the input once

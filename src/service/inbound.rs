@@ -59,13 +59,13 @@ impl Service {
         {
             return Err(Error::Replayed.into());
         }
-        // An existing conversation is locked before the check for a former delivery, so of two concurrent deliveries the second sees the
-        // first.
+        // An existing conversation is locked before the check for a former delivery of the message. So the second of two concurrent
+        // deliveries waits for the first, and then finds the message that the first has stored.
         let thread = thread_of(&change, account, &inbound.reference_id).await?;
         if let Some(former) = change.message_of_channel(&account.id, &inbound.external_id).await? {
             let ticket_id = change.ticket_at(&former.conversation_id, former.received_at).await?;
             let (message_id, conversation_id) = (former.message_id, former.conversation_id);
-            // Waits until the first delivery is durable, before the duplicate is reported.
+            // `end` waits until the first delivery is durable. The duplicate is reported only after that.
             change.end().await?;
             tracing::info!(%message_id, %conversation_id, external_id = inbound.external_id, "a message came again");
             return Ok(Received { message_id, conversation_id, ticket_id, duplicate: true, ignored: vec![] });

@@ -1,5 +1,5 @@
-//! Use-cases (application services), one file per kind of record. The modules `http`, `cli`, `delivery` and `app` call the use-cases. The
-//! use-cases call `store` and `search`, and begin and commit the transaction of every write.
+//! Use-cases (application services), one file per kind of record. The modules `http`, `assistant_tools`, `cli`, `delivery` and `app` call
+//! the use-cases. The use-cases call `store` and `search`, and begin and commit the transaction of every write.
 
 pub mod accounts;
 pub mod bridges;
@@ -87,7 +87,7 @@ pub struct Service {
     outbox_notify: Arc<Notify>,
     /// Notified after the commit of a write that has recorded or queued an event.
     deliveries: Arc<Notify>,
-    /// The sandbox that this process serves, if any: a database for tests whose clock can be advanced.
+    /// The sandbox that this process serves, if any: a test database whose clock can be advanced.
     sandbox: Option<Arc<Sandbox>>,
     /// Notified when a use-case of this process commits its write transaction. All waiters wake.
     commits: Arc<Notify>,

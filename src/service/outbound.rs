@@ -1,5 +1,5 @@
-//! Use-cases with which `delivery` works through the outbox of messages. They reserve entries for a limited time (claim and lease), record
-//! the outcome of each attempt, and decide whether a message is retried.
+//! Use-cases with which `delivery` works through the outbox, which is the queue of outbound messages. They reserve entries for a limited
+//! time (claim and lease), record the outcome of each attempt, and decide whether a message is retried.
 
 use super::{Result, Service};
 use crate::{

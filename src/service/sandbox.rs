@@ -1,4 +1,4 @@
-//! Use-cases for the clock of a sandbox, which read the clock or advance it. A sandbox is a database for tests whose clock can be advanced.
+//! Use-cases that read and advance the clock of a sandbox. A sandbox is a test database with a clock of its own, which can be advanced.
 //!
 //! An advance moves the clock to each instant at which a message or a delivery to a webhook is due, and finally to the requested time. The
 //! clock stops at each of these instants until the delivery workers have made all due attempts. So no attempt is in progress when the clock

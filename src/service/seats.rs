@@ -115,7 +115,8 @@ impl Service {
     }
 
     /// Gives a user a role of this kind, and adds the role if the store has none. Only an owner may change the role of an owner, or make a
-    /// user an owner. The last owner stays an owner. The links, sessions and tokens of a user who no longer manages the store end.
+    /// user an owner. The last owner stays an owner. If the user is then neither owner nor admin, the user's links, sessions and tokens for
+    /// the settings are deleted.
     pub async fn set_role(&self, editor: &Editor, id: &SeatId, kind: RoleKind) -> Result<UserView> {
         let mut change = self.begin_edit(editor).await?;
         let seats = change.seats_for_update().await?;

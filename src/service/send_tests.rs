@@ -1,5 +1,4 @@
-//! Tests of inbound and outbound messages that arrive while tickets are being closed, and of a send that loses a race against another
-//! write.
+//! Tests of concurrent writes: messages are received and sent while tickets are closed, and a send loses a race against another write.
 
 use std::sync::{
     Arc,

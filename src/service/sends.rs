@@ -147,7 +147,7 @@ impl Service {
                 let (id, content) = self.mail(&account, (*letter).clone(), vec![], None);
                 let opening = NewThread {
                     // The channel's own id of the conversation is known only after the channel has accepted the e-mail. Until then, the
-                    // Message-ID stands for it.
+                    // Message-ID is stored in its place.
                     reference_id: mail_reference(&content),
                     person: correspondents_person(&letter.to),
                     email_subject: letter.subject.as_deref().and_then(unfolded),

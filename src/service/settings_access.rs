@@ -2,8 +2,8 @@
 //! users that a channel account permits, and the audit log.
 //!
 //! Only the hash of a credential's secret is stored. The role and the seat of the user are looked up on every request, so a user who loses
-//! the role or the seat immediately loses access to the settings. Credentials expire by real time, not by the clock of a sandbox (a
-//! database for tests whose clock can be advanced). So users stay signed in when the clock of the sandbox is advanced.
+//! the role or the seat immediately loses access to the settings. Credentials expire by real time, not by the clock of a sandbox (a test
+//! database whose clock can be advanced). So users stay signed in when the clock of the sandbox is advanced.
 
 use std::collections::{HashMap, HashSet};
 
@@ -66,7 +66,7 @@ impl Service {
         Ok(links)
     }
 
-    /// Ends a link that could not be sent.
+    /// Deletes a link whose e-mail could not be sent.
     pub async fn withdraw_link(&self, addressee: &EmailLoginUser, secret: &Secret) -> Result<()> {
         self.end_credential(&Editor::system(addressee.store_id.clone()), &secret.hash().credential_id()).await
     }
@@ -182,8 +182,8 @@ impl Service {
         Ok(accounts.into_iter().map(|account| AccountAccess { users: users.remove(&account.id).unwrap_or_default(), account }).collect())
     }
 
-    /// Restricts an account to `users`, or permits all users if `users` is empty. Tickets of the account that are assigned to
-    /// other users lose their assignee.
+    /// Restricts an account to `users`, or permits all users if `users` is empty. A ticket of the account that is assigned to a user who is
+    /// not permitted loses its assignee.
     pub async fn set_account_users(&self, editor: &Editor, id: &AccountId, users: Vec<UserId>) -> Result<(AccountAccess, RemovedAccess)> {
         if users.len() > MAX_ACCOUNT_USERS {
             return Err(Error::invalid("body.userIds", format!("must hold at most {MAX_ACCOUNT_USERS} ids")));

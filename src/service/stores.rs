@@ -1,4 +1,4 @@
-//! Creates stores and changes their settings. Called by `cli` and the demo.
+//! Use-cases that create stores and change their settings. Called by `cli` and the demo.
 
 use super::{Error, Result};
 use crate::{

@@ -1,5 +1,5 @@
-//! Use-cases that only the settings API has, since the public API (`/v1`) has no operations for them: unassign a ticket, snooze a ticket,
-//! and escalate a conversation from the AI to humans.
+//! Use-cases that unassign a ticket, snooze a ticket, and escalate a conversation from the AI to humans. Only the settings API has
+//! operations for them; the public API (`/v1`) has none.
 
 use serde_json::{Value, json};
 

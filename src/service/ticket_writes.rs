@@ -226,8 +226,8 @@ impl Service {
     }
 }
 
-/// Sets fields on a ticket and in the rows that filters read; returns the actual changes, in the order of the request. Does
-/// not save the ticket itself.
+/// Sets fields on a ticket, and in the rows that ticket filters read. Returns the actual changes, in the order of the request. Does not
+/// save the ticket itself.
 async fn set_fields(
     change: &WriteTransaction<'_>,
     ticket: &mut Ticket,

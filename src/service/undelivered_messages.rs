@@ -1,5 +1,5 @@
-//! Use-cases that list undelivered messages, and retry one at a user's request. A message is undelivered if it failed for good (dead
-//! letter), or waits for an attempt.
+//! Use-cases that list undelivered messages, and retry one at a user's request. A message is undelivered if it waits for an attempt to send
+//! it, or if it has failed and is not retried any more (dead letter).
 
 use serde_json::json;
 

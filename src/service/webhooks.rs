@@ -216,9 +216,9 @@ impl Service {
         }
     }
 
-    /// Numbers the store's recorded events before the settings of a subscription change. An event is queued for its subscriptions when it gets its
-    /// number, not when it is recorded. So events that were recorded before the change are queued according to the settings before the
-    /// change.
+    /// Gives the store's recorded events their sequence numbers, before the settings of a subscription change. An event is queued for its
+    /// subscriptions when it gets its number, not when it is recorded. So events that were recorded before the change are queued according
+    /// to the settings before the change.
     async fn number_former(&self, store: &StoreId) -> Result<()> {
         Ok(self.db().number_events(Some(store), self.clocks_and_ids().now()).await?)
     }
@@ -277,8 +277,8 @@ impl Service {
             moved = url != webhook_delivery.url;
             if since.is_none() || disables(since, &attempted).is_some() {
                 // The subscription is locked only if it may change. If every failed attempt locked it, the attempts would wait for each
-                // other and block other writers. Lock order: the subscription before its queued deliveries, as in every write that changes
-                // both, to prevent deadlocks.
+                // other and block other writers. To prevent deadlocks, the subscription is locked before its queued deliveries, as in every
+                // write that changes both.
                 webhook = change.webhook(id).await?.filter(|webhook| webhook.enabled);
                 moved = webhook.as_ref().is_some_and(|webhook| webhook.url != webhook_delivery.url);
             }
@@ -287,8 +287,8 @@ impl Service {
         let gone = attempted.answer.is_gone() && !moved;
         let mut next_at = if arrived || gone { None } else { next_attempt(claimed.attempts, attempted.ended_at, asked, jitter) };
         if !change.settle_delivery(claimed, arrived, next_at).await? {
-            // The claim was lost. Either the lease expired, and the process that claimed the delivery next records the outcome; or the
-            // webhook was disabled or deleted. This attempt is logged all the same, unless the webhook was deleted.
+            // The claim was lost: the lease expired, or the webhook was disabled or deleted. After an expired lease, another process claims
+            // the delivery and records its outcome. This attempt is logged nevertheless, unless the webhook was deleted.
             if change.webhook(id).await?.is_some() {
                 if arrived {
                     change.record_late_delivery(claimed).await?;

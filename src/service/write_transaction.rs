@@ -1,5 +1,5 @@
-//! The write transaction of a use-case. It commits the changed rows, the domain events (transactional outbox), and the stored response to a
-//! request with an idempotency key together.
+//! The write transaction of a use-case. One commit stores the changed rows, the domain events (transactional outbox), and the response to a
+//! request with an idempotency key.
 //!
 //! A use-case begins with [`Service::begin`], changes rows through [`WriteTransaction`], notes an `EventChange` for each event, and ends
 //! with [`WriteTransaction::finish`]. `finish` renders and records the events, stores the response under the idempotency key, and commits.
@@ -102,7 +102,8 @@ fn deletes_expired_responses(key: &str) -> bool {
     hasher.finish().is_multiple_of(CLEANUP_ONE_IN)
 }
 
-/// How many times a request checks whether another process is executing the same request, and the pause between two checks.
+/// How many times a request checks whether another process is executing a request with the same idempotency key, and the pause between two
+/// checks.
 const KEY_LOCK_CHECKS: usize = 5;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
@@ -159,8 +160,8 @@ impl Service {
         let name = format!("{}\u{1f}{}\u{1f}{}", by.store, once.operation, once.key);
         let held = self.in_progress.hold(name).ok_or_else(busy)?;
         let mut change = self.begin_by(by).await?;
-        // A request with the same key that was just refused holds the lock on the key until its rollback has reached the database. So this
-        // request tries to get the lock several times.
+        // An earlier request with the same key may just have been refused. It holds the lock on the key until its rollback has reached the
+        // database. So this request tries to get the lock several times.
         let mut looks = 0;
         while !change.try_named_lock(&format!("{}\u{1f}{}", once.operation, once.key)).await? {
             looks += 1;
@@ -173,7 +174,7 @@ impl Service {
             if kept.request_hash != once.request_hash {
                 return Err(Error::KeyReused);
             }
-            // `end` waits until the first request is durable. Only then is its stored response returned.
+            // `end` waits until the first request is durable. The stored response is returned only after that.
             change.end().await?;
             return Ok(WriteStart::Replay(kept.body));
         }
@@ -225,7 +226,8 @@ impl Deref for WriteTransaction<'_> {
 }
 
 impl WriteTransaction<'_> {
-    /// Sets the actor of a write whose actor is known only after its beginning.
+    /// Sets the actor of a write that has begun already. For example, the contact of an inbound message becomes the actor once the contact
+    /// is found.
     pub fn caused_by(&mut self, actor: Actor) {
         self.actor = actor;
     }

@@ -1,7 +1,7 @@
-//! Reads over all stores, for the work that the server does on its own.
+//! Reads over all stores, for the background work of the server, such as finding messages that are due.
 //!
-//! In a distributed database (see `SCALING.md`) such a read needs every node. While a node does not answer, it is made store by store, so
-//! that the stores on the other nodes are still served.
+//! In a distributed database (see `SCALING.md`) such a read needs every node. While a node does not answer, the server reads each store
+//! separately, so that the stores on the other nodes are still served.
 
 use crate::{
     domain::ids::StoreId,
@@ -9,8 +9,8 @@ use crate::{
 };
 
 impl Db {
-    /// Runs a read over all stores: `sql(None)`. If a node of a distributed database does not answer, runs `sql(Some(store))`, the same read
-    /// for one store, for each store, and leaves out the stores for which it fails.
+    /// Runs a read over all stores: `sql(None)`. If this read fails in a distributed database, reads each store separately with
+    /// `sql(Some(store))`, and leaves out the stores whose read fails. If every such read fails, returns the first error.
     pub(in crate::store) async fn across_stores<T, D>(&self, sql: impl Fn(Option<&StoreId>) -> Sql, decode: D) -> Result<Vec<T>>
     where
         T: Send + 'static,

@@ -1,5 +1,5 @@
-//! Looks up the caller of a request by the hash of the secret of its API key. Also stores the server's own secrets, such as the key with
-//! which the server authenticates (signs) pagination cursors.
+//! API key authentication: finds the caller of a request by the hash of its API key's secret. Also stores the server's own secrets, such as
+//! the key with which the server authenticates (signs) pagination cursors.
 
 use sea_orm::{ActiveValue::Set, ColumnTrait, EntityTrait, QueryFilter, sea_query::OnConflict};
 
@@ -34,7 +34,7 @@ const fn secret_row_of_server(name: &str) -> SecretRow<'_> {
 /// The SQL that finds callers by the hashes of their secrets. The batched look-up appends the list of hashes. The SQL also finds callers
 /// whose secret or key has expired; `Db::find_caller` leaves these out. The SQL is a constant and is not built by the ORM, since nearly
 /// every request runs it. `$newest` is the column for the newest transaction that changed the caller's store, or empty if the server has no
-/// standby.
+/// standby (a replica of the database for reads).
 macro_rules! callers {
     ($newest:literal) => {
         concat!(
@@ -84,9 +84,9 @@ impl Db {
     }
 
     /// Returns the server's secret of that name. If there is none yet, stores `fresh` as the secret. Every process on a database gets the
-    /// same secret, except a process that lacks the encryption key of the secret: that process gets back the `fresh` that it passed. It
-    /// then cannot verify the cursors of other processes, and builds its search index anew: the secret `search` identifies the database to
-    /// which an index belongs.
+    /// same secret, except a process that lacks the encryption key of the secret: that process gets back the `fresh` that it passed. Such a
+    /// process cannot verify the cursors of other processes. It also rebuilds its search index: the secret named `search` identifies the
+    /// database to which an index belongs.
     pub async fn server_secret(&self, name: &str, fresh: Vec<u8>) -> Result<Vec<u8>> {
         let find = || self.find_one(server_secrets::Entity::find().filter(server_secrets::Column::Name.eq(name)));
         let mut found = find().await?;

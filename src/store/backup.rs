@@ -82,7 +82,8 @@ pub fn back_up(database: &Path, to: &Path, progress: Option<Progress<'_>>) -> Re
     let partial = Partial::of(to)?;
     copy(&database, CopySource::Live, &partial.0, progress).map_err(|error| uncopied(&database, error))?;
     refuse_unsound(&partial.0).map_err(|error| uncopied(&database, error))?;
-    // A hard link and not a rename: a rename would replace a file that was made at `to` since the check above.
+    // The copy gets the name `to` by a hard link, not by a rename: a rename would replace a file that was created at `to` after the check
+    // above.
     fs::hard_link(&partial.0, to).map_err(|error| io_error(to, &error))?;
     sync_folder(to)
 }
@@ -100,7 +101,7 @@ pub fn restore(backup: &Path, database: &Path, progress: Option<Progress<'_>>) -
     let lock = lock(&database)?;
     let restored = restore_locked(backup, &found, &database, &restoring, &lock, progress);
     if restored.is_err() && lock.metadata().is_ok_and(|found| found.len() == 0) {
-        // An empty file is no database: as a rule the call of `lock` above has created it. So the file is deleted again.
+        // An empty file is no database. Usually the call of `lock` above has created the file, so it is deleted again.
         remove(&database)?;
     }
     restored

@@ -34,7 +34,7 @@ const ENTRIES: NumberedTable = NumberedTable { name: "record_changes", lock: Adv
 /// The most entries that are deleted in one transaction.
 const BATCH: i64 = 500;
 
-/// The most entries that one statement reads in search of entries of the requested kinds of records.
+/// The most entries that one statement scans. If a client requests only rare kinds of records, a page may need several such statements.
 const MAX_SCANNED: i64 = 10_000;
 
 /// How long entries are kept. A feed that was not read for this time becomes inactive.

@@ -11,9 +11,9 @@
 //! (`postgres::pool`). Since reads have their own connections, a read that is made during a write transaction never waits for the
 //! connection of another write. Look-ups by key are batched (`postgres::batched_lookup`).
 //!
-//! Migrations and exports run through SeaORM's own drivers, each on a connection that is opened for it. SeaORM or this program builds all
-//! other statements, and they run on the connections above. Only the lock that permits one server for a sandbox (a database for tests,
-//! `store::sandbox`) has another connection.
+//! Migrations and exports run through SeaORM's own drivers, each on a connection that is opened for it. All other statements run on the
+//! connections above, with two exceptions, for which a separate connection is opened: the lock that permits one server for a sandbox (a
+//! database for tests, `store::sandbox`), and moving a store to another node (`distributed::stores`).
 
 use std::{path::Path, str::FromStr, sync::Arc};
 
@@ -105,7 +105,8 @@ pub struct Db {
 /// statements that read only rows whose keys they list ([`RowBound::Keys`](crate::store::sql::RowBound)).
 #[derive(Clone)]
 pub struct StatementLimit {
-    /// The semaphore from which a statement takes one permit while it runs; on SQLite only while it runs on a blocking thread.
+    /// The semaphore from which a statement takes one permit while it runs. On SQLite only a long statement takes a permit: one that runs
+    /// on a blocking thread.
     pub permits: Arc<Semaphore>,
     /// Whether the limit also applies to a statement that reads only rows whose keys its conditions list. If so, such a statement is
     /// treated as one that may run long.
@@ -319,7 +320,7 @@ impl Db {
         &self.own
     }
 
-    /// Returns the cache of filter conditions that many tickets fulfilled when they were last counted.
+    /// Returns the cache of broad filter conditions, those that many tickets fulfilled at the last count.
     pub(in crate::store) fn broad(&self) -> &BroadConditions {
         &self.broad
     }
@@ -360,7 +361,8 @@ impl Db {
             tx.execute_unprepared("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY").await?;
         }
         if self.is_pooled() {
-            // The session may have named statements of earlier connections, under the names that sqlx will give to its own.
+            // A pooler lends the same session to one connection after the other. The session may still have prepared statements of earlier
+            // connections, under the names that sqlx gives to its own.
             tx.execute_unprepared("DEALLOCATE ALL").await?;
         }
         Ok((connection, tx))

@@ -144,7 +144,8 @@ fn sqlx_error(error: &DbErr) -> Option<&sqlx::Error> {
 }
 
 impl Error {
-    /// Returns a copy of the error, to be reported to another caller, if it is about the database as a whole and not about one statement.
+    /// Returns a copy of the error if it is about the database as a whole and not about one statement. The copy is for other callers, for
+    /// example for those whose look-ups shared the failed statement.
     pub(super) fn of_the_database(&self) -> Option<Self> {
         match self {
             Self::Busy => Some(Self::Busy),

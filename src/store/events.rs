@@ -14,13 +14,13 @@ pub(super) const SUBSCRIPTION_MATCHES: &str = " AND (w.account_id IS NULL OR w.a
      AND (NOT EXISTS (SELECT 1 FROM webhook_kinds k WHERE k.store_id = w.store_id AND k.webhook_id = w.id) \
           OR EXISTS (SELECT 1 FROM webhook_kinds k WHERE k.store_id = w.store_id AND k.webhook_id = w.id AND k.kind = e.type))";
 
-/// Locks the webhooks of a store until the end of the transaction, on PostgreSQL. If a webhook were disabled or deleted before the events are
-/// queued and committed, its new deliveries would remain in the queue.
+/// Locks the webhooks of a store until the end of the transaction, on PostgreSQL. Without the lock, another transaction could disable or
+/// delete a webhook while this one queues events for it, and these events would remain in the queue.
 const LOCKED_WEBHOOKS: &str = "SELECT id FROM webhooks WHERE store_id = $1 AND enabled = TRUE ORDER BY id FOR SHARE";
 
 const EVENTS: NumberedTable = NumberedTable { name: "events", lock: AdvisoryLock::EventNumbers };
 
-/// The most events that one statement reads in search of events of the requested kinds.
+/// The most events that one statement scans. If a client requests only rare kinds of events, a page may need several such statements.
 const MAX_SCANNED: i64 = 10_000;
 
 /// A recorded event with its number.

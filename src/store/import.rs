@@ -283,8 +283,8 @@ impl Import {
         if !is_distributed {
             return Ok(());
         }
-        // Citus commits an import in two phases, so its rows become visible after the coordinator's transaction has ended. A reader of the
-        // change log may have passed over them meanwhile. So they get the id of a later transaction.
+        // Citus commits an import in two phases, so its change log entries become visible only after the coordinator's transaction has
+        // ended. Meanwhile a reader of the log may have passed this transaction. So the entries get the id of a later transaction.
         let mut sql =
             Sql::of(&StoreId::from(store), "UPDATE changes SET transaction_id = pg_current_xact_id()::text::bigint WHERE store_id = $1");
         sql.push(" AND transaction_id = ").integer(transaction);
@@ -293,7 +293,7 @@ impl Import {
             tx.run(&sql).await?;
             tx.commit().await
         };
-        // The import itself is committed.
+        // The import itself is committed, so a failure here is only logged.
         if let Err(error) = log_again.await {
             tracing::warn!(%error, "searches may miss what was imported; run `counterpart reindex` with the server stopped");
         }

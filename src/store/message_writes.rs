@@ -34,7 +34,7 @@ pub struct ReceivedMessage {
 }
 
 impl Write {
-    /// Returns the number of hours within which an inbound message reopens a closed ticket, as the store sets it.
+    /// Returns a setting of the store: for how many hours after its close a ticket is reopened by an inbound message.
     pub async fn reopen_window_hours(&self) -> Result<Option<i64>> {
         let query = stores::Entity::find_by_id(self.store().as_str()).select_only().column(stores::Column::ReopenWindowHours);
         Ok(self.select(query, |cells| cells.take()).await?.pop())

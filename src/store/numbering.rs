@@ -1,7 +1,7 @@
 //! Sequence numbers of rows that are numbered after their commit: events, and entries of the change feed.
 //!
-//! A write inserts such a row without a number. Each reader, before it reads, numbers the committed rows that have no number, one store at a
-//! time; one process at a time does that. So once a reader has seen a number, no smaller number of the same store appears later. Since
+//! A write inserts such a row without a number. Each reader, before it reads, numbers the committed rows that have no number, one store at
+//! a time; one process at a time does that. So once a reader has seen a number, no smaller number of the same store appears later. Since
 //! writers assign no numbers, they do not wait for each other to do so.
 
 use sea_orm::DbBackend;
@@ -39,8 +39,8 @@ impl NumberedTable {
 }
 
 impl Db {
-    /// Numbers the committed rows without a number, of one store or of all stores. `number` returns the statements that number the rows of a
-    /// store at these positions, which are in ascending order.
+    /// Numbers the committed rows without a number, of one store or of all stores. `number` returns the statements that number the rows of
+    /// a store at these positions, which are in ascending order.
     pub(in crate::store) async fn number_rows(
         &self,
         table: NumberedTable,
@@ -56,7 +56,7 @@ impl Db {
             };
             let Some(store) = next.into_iter().min() else { return failed.map_or(Ok(()), Err) };
             match self.number_rows_of_store(table, &StoreId::from(store.clone()), &number).await {
-                // In a distributed database other stores may be on nodes that answer.
+                // In a distributed database, the next stores may be on nodes that answer, so the loop continues.
                 Err(error) if self.is_distributed() => failed = Some(error),
                 outcome => outcome?,
             }

@@ -53,11 +53,11 @@ pub(in crate::store) enum Param {
 pub(in crate::store) enum RowBound {
     /// The statement reads only rows whose keys its conditions list.
     Keys,
-    /// The statement reads rows until enough of them match: it may read many others before.
+    /// The statement reads rows until enough of them match. It may also read many rows that do not match.
     Rows,
     /// The statement reads a whole table. On SQLite, a statement with the bound [`RowBound::Rows`] moves to another thread after a number
-    /// of steps of SQLite's virtual machine. A statement on a whole table runs there from the start, since SQLite may count a table in one
-    /// step.
+    /// of steps of SQLite's virtual machine. A statement on a whole table runs on that thread from the start: SQLite may count a whole
+    /// table in one long step, which would block the first thread.
     Table,
 }
 
@@ -129,9 +129,9 @@ impl Sql {
     /// Makes the SELECT lock the rows that it reads until the end of the transaction, and wait for transactions that have locked these
     /// rows. On PostgreSQL only.
     ///
-    /// `FOR UPDATE` would also block the foreign key checks of other transactions, which could cause a deadlock: a transaction that changed
-    /// a ticket twice checks the ticket's foreign key to the conversation at its commit, while another transaction has locked the
-    /// conversation and waits for the ticket.
+    /// The lock is not `FOR UPDATE`, which would also block the foreign key checks of other transactions and could cause a deadlock. For
+    /// example, one transaction has changed a ticket twice, and its commit has to check the ticket's foreign key to the conversation.
+    /// Another transaction has locked the conversation and waits for the ticket. With `FOR UPDATE`, each would wait for the other.
     pub fn lock_rows(&mut self) -> &mut Self {
         self.locks_rows = true;
         self.push(" FOR NO KEY UPDATE")
@@ -142,8 +142,9 @@ impl Sql {
         self.locks_rows = true;
     }
 
-    /// Appends LIMIT with a literal number. For a bound number PostgreSQL would assume a tenth of all rows, and would therefore plan the
-    /// statement anew at each execution, which costs as much as reading a page of a list.
+    /// Appends LIMIT with a literal number. With a bound number, PostgreSQL would assume that a reusable plan returns a tenth of all rows.
+    /// It would find this plan too expensive and plan the statement anew at each execution, which costs as much as reading a page of a
+    /// list.
     pub fn limit(&mut self, rows: i64) -> &mut Self {
         self.push(&format!(" LIMIT {rows}"))
     }
@@ -256,9 +257,10 @@ impl Sql {
 
     /// Appends a condition: `tested`, a column or an indexed expression on it, equals one of `values`. There must be at least one value,
     /// and all must have the same type. A row whose column is between the least and the greatest value is compared with one value after the
-    /// other. No index is used. On SQLite only.
+    /// other: for an `IN` list SQLite would build a temporary table. No index is used. On SQLite only.
     pub fn one_by_one(&mut self, tested: &str, mut values: Vec<Param>) -> &mut Self {
-        // The values are sorted only here, since `text_value` may have replaced U+0000 in some of them, which can change their order.
+        // `BETWEEN` needs the least and the greatest value. The values are sorted only here: `text_value` may have replaced U+0000 in some
+        // of them, which can change their order.
         values.sort_by(|one, other| match (one, other) {
             (Param::Number(one), Param::Number(other)) => one.total_cmp(other),
             (Param::Text(one), Param::Text(other)) => one.cmp(other),

@@ -60,7 +60,7 @@ impl PagedRow for Label {
 }
 
 /// Returns a subquery for a column of a user's role. Its value is NULL if the store has no such role. `of`: the store, if it is known; then
-/// the subquery names it, so that a distributed database reads one node.
+/// the subquery names it, so that a distributed database (Citus) reads only the node that has the store.
 fn role(column: roles::Column, of: Option<&StoreId>) -> SelectStatement {
     let store_id = Expr::col((roles::Entity, roles::Column::StoreId));
     let mut query = Query::select();

@@ -1,4 +1,4 @@
-//! The time-out for SQLite's write lock and for connections to PostgreSQL.
+//! The time-out of writers that wait for each other on SQLite, and of statements that wait for a connection to PostgreSQL.
 
 use std::time::Duration;
 

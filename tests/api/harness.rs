@@ -24,7 +24,7 @@ pub const BINARY: &str = env!("CARGO_BIN_EXE_counterpart");
 const POOLER: &str = "COUNTERPART_TEST_POOLER";
 
 /// The environment variable with the addresses of the other nodes, separated by commas, if the PostgreSQL server is the coordinator of a
-/// Citus cluster (see `tests/citus.sh`). Databases are then distributed before a test runs.
+/// Citus cluster (see `tests/citus.sh`). The harness then distributes the stores of each database over the nodes before a test runs.
 const WORKERS: &str = "COUNTERPART_TEST_CITUS_WORKERS";
 
 /// Returns the addresses of the nodes of the cluster apart from the coordinator `admin`. Empty for a single server.
@@ -200,7 +200,8 @@ impl Database {
 
     /// Returns a command that runs the binary on this database, still without arguments.
     pub fn command(&self) -> Command {
-        // Runs the program with a umask of 0, since the program itself must make its files readable only by their owner.
+        // With umask 0, the system removes no permissions from new files. So the program itself must make its files readable only by their
+        // owner.
         let mut command = Command::new("sh");
         command
             .args(["-c", "umask 0 && exec \"$@\"", "sh", &self.binary])
@@ -257,7 +258,7 @@ impl Database {
         Some(on_database(&standby.to_string_lossy(), name))
     }
 
-    /// Returns the address of the database without a connection pooler.
+    /// Returns the address at which the database is reached directly, and not through a connection pooler.
     fn direct(&self) -> String {
         self.postgres.as_ref().map_or_else(|| self.url.clone(), |(admin, name)| on_database(admin, name))
     }
@@ -285,7 +286,7 @@ impl Database {
         self.postgres.is_some() && !workers().is_empty()
     }
 
-    /// Creates a migrated database without data, on one server also if there is a cluster.
+    /// Creates a migrated database without data. It is on one server, even if the other test databases are distributed over a cluster.
     #[allow(dead_code, reason = "not every test binary needs one server")]
     pub fn undistributed() -> Self {
         let Some(admin) = std::env::var_os("COUNTERPART_TEST_POSTGRES").filter(|_| !workers().is_empty()) else { return Self::fresh() };

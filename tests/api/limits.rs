@@ -179,7 +179,7 @@ fn the_command_line_enforces_the_same_numbers() {
 
 /// The largest page size in the API revision under test (A, the older one, or B).
 const LARGEST_PAGE: usize = if REV_A { 50 } else { 100 };
-/// The number of pages of [`LARGEST_PAGE`] comments of 64 KiB each that fit into the limit on unread responses of one key (32 MiB).
+/// How many pages fit into the limit of 32 MiB of unread responses that a key may have. Each page has [`LARGEST_PAGE`] comments of 64 KiB.
 const PAGES_UNDER_WAY: usize = if REV_A { 10 } else { 5 };
 
 /// Opens connections, requests a page of long comments on each, and reads only the first bytes of each response. Returns the connections,

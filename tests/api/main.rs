@@ -2,7 +2,7 @@
 //! databases.
 //!
 //! - [`client`] sends HTTP requests. [`contract`] checks every request and response against the published OpenAPI document.
-//! - [`coverage`] checks how much of the OpenAPI documents occurred while the tests ran.
+//! - [`coverage`] checks which share of the operations, responses and properties in the OpenAPI documents occurred while the tests ran.
 //! - [`harness`] starts and stops servers. [`delivery_receiver`] receives the deliveries of servers. [`fixture`] has the data of the
 //!   stores. [`page_reader`] reads lists page by page.
 //! - [`writes`] has the tests of the operations that change something, each on a separate server. [`settings`] has the tests of the

@@ -184,7 +184,7 @@ fn a_body_may_begin_with_a_byte_order_mark_and_be_compressed_with_gzip() {
     list().header("content-encoding", "gzip").bytes(packed(&long)).attempt().expect("an answer").lists(&OPEN);
     long.push(b' ');
     list().header("content-encoding", "gzip").bytes(packed(&long)).send().fails(413);
-    // A body of a hundred mebibytes, which gzip compresses to a hundred kibibytes.
+    // Gzip compresses this body of 100 mebibytes to about 100 kibibytes. The limit applies to the decompressed size.
     list().header("content-encoding", "gzip").bytes(packed(&vec![b' '; 100 * MIB])).send().fails(413);
     list().header("content-encoding", "gzip").bytes("{}").send().refuses("body");
     let cut = packed(b"{}");
@@ -253,7 +253,8 @@ fn failures_carry_the_request_id_too() {
     }
 }
 
-/// Tests the suite's own check of responses: for a path without an operation, it accepts only the statuses 404 and 405.
+/// The test suite checks each response against the OpenAPI document. For a path without an operation, this check must accept only the
+/// statuses 404 and 405.
 #[test]
 fn the_contract_check_expects_404_or_405_for_a_path_without_an_operation() {
     for call in [one().get("/nothing"), one().call("PUT", "/tickets"), one().raw("GET", "/settings/v1/nothing")] {
@@ -338,8 +339,8 @@ fn pages_run_only_their_own_scripts_and_cannot_be_framed() {
     }
 }
 
-/// The HTTP library (hyper) refuses malformed HTTP before a handler of the server gets the request. So these responses lack the JSON object
-/// that all other responses have (the envelope), as the OpenAPI document and docs/integrating.md say.
+/// The HTTP library (hyper) refuses malformed HTTP before a handler of the server gets the request. So these responses have no envelope
+/// (the JSON object with `data` or `error`), as the OpenAPI document and docs/integrating.md say.
 #[test]
 fn malformed_http_is_refused_without_an_envelope() {
     let refused = |request: &str| {

@@ -18,8 +18,8 @@ fn commands(section: &str) -> Vec<&'static str> {
     body.split("```sh\n").skip(1).filter_map(|rest| rest.split("```").next()).collect()
 }
 
-/// Runs shell commands on the machine and the database of a server, with the placeholders for ids replaced. Returns the output of the
-/// commands.
+/// Runs shell commands in the folder with the database and the log of a server. First replaces the placeholders for ids, such as
+/// `MESSAGE-ID`. Returns the output of the commands.
 fn run(server: &Server, commands: &str, ids: &[(&str, &str)]) -> String {
     let mut script = commands.replace("127.0.0.1:8080", &server.address);
     for (name, id) in ids {
@@ -59,7 +59,7 @@ fn a_complaint_leads_to_its_cause_in_three_steps() {
         api.post("/messages", body).header("x-request-id", request).send().ok();
     };
     let steps = commands("\"My message never reached the customer\"");
-    // Runs the first command of the section. It finds the log lines of a request, one of which names the message.
+    // Runs the first command of the section, which finds the log lines of a request. One of these lines names the message.
     let message_of = |request: &str| -> String {
         let ids = [("REQUEST-ID", request)];
         until("the request is logged", || server.log().contains(&format!("\"request_id\":\"{request}\",\"operation\"")));

@@ -113,7 +113,7 @@ fn an_operation_accepts_a_key_that_has_only_its_scope() {
     let mut scopes: Vec<_> = routes().into_iter().map(|route| route.scope).collect();
     scopes.sort_unstable();
     scopes.dedup();
-    // Some of the requests are writes, so they go to a separate server.
+    // Some of the requests are writes. So they go to a separate server, and not to the server that other tests share.
     let server = Server::with(&[("one", fixture::one())]);
     for scope in scopes {
         let api = server.api("one", &[&scope]);

@@ -46,7 +46,7 @@ fn shop() -> Vec<Value> {
         message("vietnamese", "chat", 3, "Đơn hàng của tôi ở đâu"),
         message("letter", "mail", 4, "Please have a look"),
     ];
-    // Twelve equal messages, two in each minute.
+    // Twelve messages with the same text, two in each minute. They are equally relevant, so the newest comes first.
     lines.extend((0..12).map(|number| message(&format!("tie-{number:02}"), "chat", 10 + number / 2, "refund again")));
     lines.push(message("best", "chat", 9, "refund"));
     lines

@@ -65,9 +65,8 @@ fn listed(api: &Api, search: &str) -> Vec<String> {
     walk(&api.post("/contacts/list", json!({"search": search})), 10)
 }
 
-/// Repeats a search until `finds` returns true. Panics if this takes more than about a second. Tests need this function after another
-/// process has changed the subject of a conversation: the server finds this change only after its background worker has indexed the
-/// conversation.
+/// Calls `finds`, which does a search, until it returns true. Panics after about a second. Needed after an import that changes the subject
+/// of a conversation: searches find the changes of such an import only after the server's background worker has indexed them.
 fn soon(finds: impl Fn() -> bool) {
     let found = (0..50).any(|_| {
         std::thread::sleep(std::time::Duration::from_millis(20));

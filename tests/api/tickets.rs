@@ -8,8 +8,8 @@ use crate::{
     harness::one,
 };
 
-/// The ids of the tickets of store `one` that are open, not snoozed and not spam. The list has the newest ticket first. The time that
-/// counts is that of the ticket's last message or, if the ticket has no messages, that of its opening.
+/// The ids of the tickets of store `one` that are open, not snoozed and not spam, in the order of the list. The list sorts a ticket by the
+/// time of its last message, newest first. It sorts a ticket without messages by its opening time.
 pub const OPEN: [&str; 16] = [
     "t-wait", "t-tie-6", "t-tie-5", "t-tie-4", "t-tie-3", "t-tie-2", "t-tie-1", "t-f1", "t-f2", "t-f3", "t-f4", "t-gone", "t-drunk",
     "t-quiet", "t-woke", "t-third",

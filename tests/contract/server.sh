@@ -1,4 +1,4 @@
-# Functions for a server on a separate database with the store of tests/contract/store.ndjson; to be sourced.
+# To be sourced: functions that start and stop a server on a separate database, which has the store of tests/contract/store.ndjson.
 
 # until_served ADDRESS_FILE PID: waits until the server PID has printed its address to ADDRESS_FILE. Returns 1 if the server ends first, or
 # after 30 seconds.

@@ -74,8 +74,8 @@ def processes(name):
 
 
 def kill(name):
-    """Kills the keeper and PostgreSQL of a host, as if its machine had stopped. The processes are stopped first, so that none of them starts
-    another one meanwhile. A child that has just begun is found in a second or third look."""
+    """Kills the keeper and PostgreSQL of a host, as if its machine had stopped. First stops the processes with SIGSTOP, so that none of them
+    starts another one meanwhile. Does this three times, to find children that had only just begun."""
     for _ in range(3):
         victims = processes(name)
         for action in (signal.SIGSTOP, signal.SIGKILL):

@@ -83,8 +83,8 @@ def check(condition, what):
 
 
 def verdict(server, load, seconds, stopped_at=None):
-    """Stops the load, kills the server, and compares the acknowledged messages with the stored ones. An acknowledgement after `stopped_at`
-    counts as lost."""
+    """Stops the load, kills the server, and compares the acknowledged messages with the stored ones. A message that was acknowledged after
+    `stopped_at` counts as lost, even if it is stored: the server had to refuse it."""
     load.stop()
     check(server.alive(), f"the server ended by itself: {server.process.returncode}; {server.tail()}")
     server.kill()
@@ -96,9 +96,9 @@ def verdict(server, load, seconds, stopped_at=None):
 
 
 def through(server, cause, end, during=1.0, rounds=1, unready=503):
-    """Runs a usual experiment: under load, the fault is caused and, after `during` seconds, ended; this is done `rounds` times. `unready`
-    is the status that /readyz must have before the fault ends: 503, or 0 for no answer. With None, /readyz is not requested, since the
-    fault is shorter than the time for which the server caches its readiness, or since writes may succeed during the fault."""
+    """Runs the usual experiment: under load, causes the fault, and ends it after `during` seconds. Does this `rounds` times. `unready` is
+    the status that /readyz must have before the fault ends: 503, or 0 for no answer. With None, /readyz is not requested, since the fault
+    is shorter than the time for which the server caches its readiness, or since writes may succeed during the fault."""
     load, slowest = Load(server), 0.0
     check(load.writes_again(time.monotonic()) is not None, "no write before the fault")
     for _ in range(rounds):
@@ -190,9 +190,10 @@ def reads_fail(bench): return injected(bench, "read write sync", rounds=2)
 
 
 def stops(bench, cause, end=None, is_paused=False):
-    """Runs an experiment with a fault after which the server must refuse writes and report the reason, although writes to its open files
-    would succeed, even to deleted files. Without an `end` the files stay as the fault left them. Then only messages that are acknowledged
-    after the fault count as lost."""
+    """Runs an experiment with a fault that removes, replaces or damages a file of the database. The server still has the file open, so its
+    writes would succeed, even to a deleted file. But it must refuse writes, and report the reason. With `is_paused`, the load pauses during
+    the fault. Without an `end`, the files stay as the fault left them. Then only messages that are acknowledged after the fault count as
+    lost."""
     server = bench.server()
     load = Load(server)
     check(load.writes_again(time.monotonic()) is not None, "no write before the fault")

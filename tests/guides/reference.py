@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Runs every curl line of /docs and /settings/docs on a demo store. An operation must respond with 200, or with an error which says that a
-record of the example is missing from this store or has changed: the examples were recorded in a store with other ids.
+"""Runs every curl line of /docs and /settings/docs on a demo store. The examples were recorded in another store. So an operation must
+respond with 200, or with an error that comes from a difference between the two stores, for example that a record does not exist.
 
     reference.py BINARY
 """

@@ -1,10 +1,10 @@
-"""owasp.py FINDINGS BASELINE [--write]: compares Spectral's OWASP findings (FINDINGS, a file in Spectral's JSON format) with the committed
-baseline, one by one. With --write, replaces the baseline by the findings instead.
+"""owasp.py FINDINGS BASELINE [--write]: compares violations of the OWASP security rules with the committed baseline, one by one. FINDINGS
+is a file of the linter Spectral in its JSON format. With --write, replaces the baseline by the findings instead.
 
-A line of the baseline is RULE PLACE DOCUMENT WHERE…: the rule has a finding at the same place of each WHERE, which is an operation, a
-schema or another part of the document. PLACE is the path of the finding inside of WHERE, in which a parameter has its name instead of its
-index. The script fails if a finding is new, and also if a finding of the baseline is gone: the WHERE must then be removed from the line, so
-that the baseline stays exact.
+A line of the baseline is RULE PLACE DOCUMENT WHERE…: RULE has a finding at PLACE in each WHERE. A WHERE is an operation, a schema or
+another part of the document. PLACE is a path inside of WHERE; the path has the names of parameters instead of their indexes. The script
+fails if a finding is new, and also if a finding of the baseline is gone: the WHERE must then be removed from the line, so that the baseline
+stays exact.
 """
 
 import json

@@ -35,8 +35,8 @@ METHODS = [
 ]
 ABSENT = ["logging/setLevel", "completion/complete", "resources/subscribe", "subscriptions/listen", "tasks/get", "sampling/createMessage",
           "elicitation/create", "rpc.discover", "", "tools/call ", "TOOLS/LIST", "tools\u0000list", "../../v1/tickets", "💥"]
-# Only tools that read. A tool that writes would add records, and the server would need more memory for them. The test limits the growth of
-# this memory.
+# Only tools that read. Tools that write would add records, for which the server needs memory, and the test limits how much the server's
+# memory may grow.
 TOOLS = {
     "get_inbox_guide": {}, "list_tickets": {"pageSize": 2}, "get_ticket": {"ticketId": "ticket-080-0"}, "get_contact": {"contactId": "contact-001"},
     "list_conversations": {"contactId": "contact-001"}, "read_thread": {"conversationId": "conv-080"}, "find_contacts": {"query": "James"},

@@ -1,7 +1,7 @@
 // Checks every page of a demo server in a browser, on the screens of a phone and of a desktop, with light and with dark colours. Checks the
-// settings page in each language, with names of 300 characters, and with its dialogs open. axe-core must find no violation, the console
-// must stay empty, no request may go to another host, and no page may scroll sideways. On each tab of the settings page the tab key must
-// reach every link and control, and the focus must be visible there.
+// settings page in each language, with names of 300 characters, and with its dialogs open. The accessibility checker axe-core must find no
+// violation, the console must have no warning or error, no request may go to another host, and no page may scroll sideways. On each tab of
+// the settings page the tab key must reach every link and control, and the focus must be visible there.
 //
 //   node check.mjs BINARY [FOLDER]      with FOLDER, screenshots are stored there
 //
@@ -81,7 +81,8 @@ async function walkByKeyboard(page, path) {
     document.activeElement.blur();
     return globalThis.unreached.size;
   });
-  // Presses the key twice as often as there are elements, since lists refresh themselves during the check.
+  // Lists refresh themselves during the check, which may replace the focused element. So the key is pressed about twice as often as there
+  // are elements.
   for (let press = 0; press < 2 * count + 5; press += 1) {
     await page.keyboard.press("Tab");
     const left = await page.evaluate(() => {
@@ -121,7 +122,7 @@ try {
   await start.goto(base);
   const linked = await start.evaluate(() => [...document.querySelectorAll("nav a")].map((link) => link.pathname));
   await start.close();
-  // Only the page of changes links to the page of events, so it is added here.
+  // The navigation does not link to the page about changed events, so its path is added here.
   const documentation = ["/", ...new Set(linked), "/docs/changes/events"];
   if (documentation.length < 10) throw new Error(`the navigation has only ${linked}`);
   let session;
@@ -178,7 +179,7 @@ try {
           await look(page, `${path}/${language}`, screen, theme);
           states += 1;
           if (screen === "desktop" && theme === "light" && language === "en") reached += await walkByKeyboard(page, path);
-          // Checks the dialogs once for each language, screen and theme, but not for every combination.
+          // Checks the dialogs in two combinations only: English on a desktop with light colours, and Thai on a phone with dark colours.
           if ((screen === "phone") === (language === "th") && (theme === "dark") === (language === "th")) {
             dialogs += await lookAtDialogs(page, `${path}/${language}`, tab, screen, theme);
           }

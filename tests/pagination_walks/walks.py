@@ -1,6 +1,6 @@
-"""Pagination test: walks lists (reads all their pages) while writes move rows to other places in the lists and add new rows. Checks that
-each walk shows every row that existed when the walk began exactly once, and no row that was added later. Called by tests/pagination_walks.sh; prints a
-line for each list."""
+"""Pagination test: walks lists (reads all their pages) while writes move rows to other places in the lists and add new rows. Each walk must
+show every row that existed at its start exactly once, and no row that was added later. Called by tests/pagination_walks.sh; prints a line
+for each list."""
 import argparse, http.client, json, os, random, sys, tempfile, threading, time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "faults"))

@@ -41,7 +41,7 @@ fn a_whatsapp_thread_is_one_however_its_phone_is_spelled() {
 }
 
 /// Older builds did not normalise the `referenceId` of a conversation. The test stores reference ids as these builds did, and receives
-/// messages with the same phone number.
+/// messages with the same phone number. The messages must continue the stored conversations.
 #[test]
 fn a_whatsapp_thread_with_another_spelling_of_its_phone_continues() {
     everywhere(|world| {

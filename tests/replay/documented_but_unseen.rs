@@ -1,6 +1,6 @@
 //! Exemptions of the replay test: documented differences between the API revisions that need not occur in the responses. Each line of
-//! `documented_but_unseen.jsonl` exempts the differences that one rule reports at certain paths of the OpenAPI document: those that end
-//! with one of the line's `places`.
+//! `documented_but_unseen.jsonl` has a rule of the comparison and some `places`. A place is the end of a path in the OpenAPI document. The
+//! line exempts the differences that the rule reports at such paths.
 
 use std::collections::BTreeSet;
 

@@ -28,7 +28,8 @@ impl<'a> SchemaChecker<'_, 'a> {
             return true;
         }
         // If both schemas are references, containment of the pair is assumed while it is being proven, so that recursion ends. The
-        // assumption is sound because instances are finite.
+        // assumption is sound because instances are finite: containment of a recursive schema, such as a tree of trees, is proven level by
+        // level, and each instance has an innermost level.
         let pair = match (reference(&sub.value), reference(&sup.value)) {
             (Some(one), Some(other)) if members(&sub.value).len() == 1 && members(&sup.value).len() == 1 => {
                 let pair = [(sub.which, one.to_owned()), (sup.which, other.to_owned())];

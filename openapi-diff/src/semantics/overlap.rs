@@ -43,8 +43,8 @@ impl<'a> SchemaChecker<'_, 'a> {
             let list = source.member("oneOf");
             (0..items(list.as_deref()).len()).map(|position| promise.with(element(&list, position))).collect()
         };
-        // If two variants of `target` fit into two different variants of `promise`, the two variants of `target` are exclusive, because an
-        // instance of `promise` is valid under only one variant of `promise`.
+        // If two variants of `target` fit into two different variants of `promise`, they are exclusive: no instance of `promise` is valid
+        // under both, because it is valid under only one variant of `promise`.
         let within: Vec<Vec<usize>> = variants
             .iter()
             .map(|variant| {

@@ -148,8 +148,8 @@ impl ReplayCommand {
         let mut report = diff(documents[0], documents[1]);
         if let Some(file) = &self.notes {
             let notes: Notes = json(file, "notes", NOTES)?;
-            // `annotate` adds the notes to the report, and returns the mismatches between notes and changes. The mismatches are ignored,
-            // since a replay uses only the notes on behaviour.
+            // `annotate` adds the notes to the report, and returns the mismatches between notes and changes. A replay uses only the notes
+            // on behaviour that no document shows (`unshown`). These notes belong to no change, so the mismatches are ignored.
             _ = report.annotate(&notes);
         }
         let times_within = i64::from(self.times_within) * 1000;

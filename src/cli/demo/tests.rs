@@ -1,5 +1,5 @@
 //! Golden tests of the examples in the OpenAPI documents (`http::document::examples`): they must equal the responses and the events of a
-//! fresh demo store. To update the files, run `cargo test --lib record_the_examples -- --ignored`, once for each API revision.
+//! fresh demo store. To update the recorded examples, run `cargo test --lib record_the_examples -- --ignored`, once for each API revision.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -200,8 +200,8 @@ const SIGNING_SECRET: &str = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=
 
 const CREDENTIAL_ID: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
 
-/// Replaces the random values of a response by constants. Also replaces the API revision (A or B), since both revisions have the same
-/// examples of the settings API.
+/// Replaces the random values of a response by constants. Also replaces the revision A of the API by B, since both revisions share one file
+/// with examples of the settings API.
 fn mask_random_values(value: &mut Value) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(mask_random_values),
@@ -249,7 +249,8 @@ async fn answers(examples: &Examples, document: Value, prefix: &str) -> BTreeMap
 async fn events() -> BTreeMap<String, Value> {
     const BESIDE: [&str; 4] = ["escalateConversation", "unassignTicket", "receiveMessage", "testWebhook"];
     let (bench, settings) = (ExampleServer::new().await, settings_api::examples());
-    // Discard one id, so that the webhook gets the same id as in a request over HTTP, where the first id is that of the request.
+    // Over HTTP, the request takes the first id, and the webhook takes the second. One id is discarded here, so that the webhook has the
+    // same id as over HTTP.
     bench.ids.begin("createWebhook");
     bench.ids.fresh();
     let all = WebhookSettings { url: Some("https://hooks.example.com/counterpart".to_owned()), ..WebhookSettings::default() };

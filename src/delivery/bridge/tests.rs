@@ -43,7 +43,8 @@ impl Renderer for Kinds {
     }
 }
 
-/// The test fixture: a store on a database of its own, since a worker claims the due messages of all stores in a database.
+/// The test fixture: a store on a database of its own. A worker claims the due messages of all stores in a database, so on a shared
+/// database it would also claim the messages of other tests.
 struct Bench {
     fixture: Fixture,
     hands: Arc<MovableClock>,

@@ -41,7 +41,8 @@ impl Renderer for Kinds {
     }
 }
 
-/// The test fixture: a store on a database of its own, since a worker claims the due messages of all stores in a database.
+/// The test fixture: a store on a database of its own. A worker claims the due messages of all stores in a database, so on a shared
+/// database it would also claim the messages of other tests.
 struct Bench {
     fixture: Fixture,
     clock: Arc<MovableClock>,
@@ -151,7 +152,8 @@ fn down(after: Option<Duration>) -> SendFailure {
     SendFailure { class: FailureClass::Transient { after }, reason: "the line is down".to_owned() }
 }
 
-/// More due messages of an account at its limit than one statement reads must not hide the messages of another account.
+/// The account `full` has reached its limit of concurrent attempts, and has more due messages than one database query reads. These messages
+/// must not hide the due message of another account.
 #[tokio::test]
 async fn a_full_account_with_a_long_queue_does_not_hide_another_account() {
     let bench = Bench::new().await;

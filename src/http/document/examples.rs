@@ -1,5 +1,5 @@
-//! The examples in the OpenAPI documents: for every operation a request, the response of the demo store, and an error of each status that
-//! the operation documents.
+//! The examples in the OpenAPI documents: for every operation a request, the response of the demo store (a store with sample data, which
+//! `counterpart demo` serves), and an error of each status that the operation documents.
 //!
 //! Two kinds of files are written by hand: `example_requests.json`, with the requests in the order in which they are sent, and
 //! `refused_requests.json`, with requests that the server refuses. They are in this folder, in `src/http/settings`, and in the folder of a
@@ -121,7 +121,8 @@ fn parsed<T: DeserializeOwned + Default>(text: &str) -> T {
 }
 
 impl Examples {
-    /// Parses the files with examples. If an operation has two requests, the later one is used.
+    /// Parses the files with examples. If two files have a request for the same operation, the request in the later file is used. So a
+    /// contract revision can replace a request that both revisions share.
     pub fn read(files: ExampleFiles, received_at: ReceivedAt) -> Self {
         let mut all: Vec<ExampleRequest> = Vec::new();
         for request in files.requests.iter().flat_map(|text| parsed::<Vec<ExampleRequest>>(text)) {

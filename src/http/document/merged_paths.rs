@@ -23,8 +23,10 @@ pub struct MergedGroups<T> {
 }
 
 impl<T: OpenApi> OpenApi for MergedGroups<T> {
-    /// # Panics If two operations have the same id, or the same method and path, or if an operation declares a status twice. Such a
-    /// programming error is noticed at the first start of the server and in every test that uses the operations.
+    /// # Panics
+    ///
+    /// If two operations have the same id, or the same method and path, or if an operation declares a status twice. Such a programming
+    /// error is noticed at the first start of the server and in every test that uses the operations.
     fn meta() -> Vec<MetaApi> {
         let (mut merged, mut ids) = (Vec::<MetaPath>::new(), HashSet::new());
         for path in T::meta().into_iter().flat_map(|api| api.paths) {

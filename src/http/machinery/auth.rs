@@ -46,9 +46,9 @@ impl AuthenticatedRequest {
         self.state.replica.as_ref().filter(|_| self.on_replica).unwrap_or(&self.state.service)
     }
 
-    /// Like [`Self::reads`], for an operation that reads many records. The statements of the returned service run within the limit of the
-    /// store (tenant) on expensive statements (`fair_share`). A request whose response may be long first waits for the only permit that the
-    /// store has for such requests.
+    /// Like [`Self::reads`], for an operation that reads many records. The returned service limits how many expensive statements of the
+    /// store (tenant) run at the same time (`fair_share`). If the response may be long, this function first waits for the store's only
+    /// permit for long responses.
     pub async fn reads_many(&self) -> Result<Service, ApiError> {
         let turn = self.state.turns.take(self.store(), self.scope).await?;
         let service = self.reads().within(turn.share());

@@ -1,6 +1,6 @@
 //! Request bodies: the extractor that reads a body and checks its size and media type, and the parser of its JSON. The extractor runs
-//! before the query parameters are checked, the parser runs after that. The parser checks the JSON first against the OpenAPI schema, and
-//! then with the deserializer of the type.
+//! before the checks of the query parameters, and the parser runs after them. The parser checks the JSON first against the OpenAPI schema,
+//! and then with the deserializer of the type.
 
 use std::{
     io::{self, Read},
@@ -40,8 +40,8 @@ impl<T: types::Type + DeserializeOwned + 'static, const EMPTY_IS_OBJECT: bool> B
         Self { bytes: text.as_bytes().to_vec(), shape: PhantomData }
     }
 
-    /// Makes a body from JSON that does not come from a request body alone, such as a property of another body or the input of an assistant
-    /// tool.
+    /// Makes a body from a JSON value that is not a whole request body, such as the property `body` of a draft, or the input of an
+    /// assistant tool.
     pub fn of_value(body: &Value) -> Self {
         Self { bytes: body.to_string().into_bytes(), shape: PhantomData }
     }
@@ -52,14 +52,14 @@ impl<T: types::Type + DeserializeOwned + 'static, const EMPTY_IS_OBJECT: bool> B
     }
 
     /// Parses the body as `T`, an inbound message. Channels cut long names and texts after a number of UTF-16 units, which may leave half
-    /// of a surrogate pair: that half becomes U+FFFD. Unlike [`Self::parse`], this function accepts U+0000, since the service handles this
-    /// character.
+    /// of a surrogate pair: that half becomes U+FFFD. Unlike [`Self::parse`], this function accepts U+0000, since not every property with
+    /// this character makes the message invalid: the service leaves out a sender's name, for example, and keeps the message.
     pub fn parse_inbound(&self) -> Result<T, ApiError> {
         read(&whole_characters(self.bytes()), true).map(|(read, _)| read)
     }
 
-    /// Parses only those properties of an inbound message that the type `P` has, before the whole message is parsed. Returns `None` if the
-    /// body is not JSON that has these properties.
+    /// Parses only those properties of an inbound message that the type `P` has, before the whole message is parsed: for example the id of
+    /// the account whose bridge signed the request. Returns `None` if the body is not JSON with these properties.
     pub fn inbound_part<P: DeserializeOwned>(&self) -> Option<P> {
         serde_json::from_slice(&whole_characters(self.bytes())).ok()
     }
@@ -115,7 +115,7 @@ fn read<T: types::Type + DeserializeOwned + 'static>(bytes: &[u8], nul: bool) ->
     Ok((read, value))
 }
 
-/// Refuses strings that contain U+0000, since not every database can store this character.
+/// Refuses strings that contain U+0000, since PostgreSQL cannot store this character.
 fn no_nul(value: &Value, place: &mut String) -> Result<(), ApiError> {
     let mut inner = |step: String, value: &Value| {
         let length = place.len();

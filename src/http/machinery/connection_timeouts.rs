@@ -129,10 +129,10 @@ pub struct TimedStream<S> {
     _counted: ConnectionGuard,
 }
 
-/// The event that a connection waits for. The event determines the time limit. `Request`: the connection waits for the first byte of a
-/// request.
+/// The event that a connection waits for. The event determines the time limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum IoPhase {
+    /// The connection waits for the first byte of a request.
     Request,
     /// The connection waits for the rest of a request from the client, or for the response, which this server is producing.
     Rest,

@@ -123,7 +123,8 @@ impl Context {
         // A request has one permit; a second one would be dropped immediately.
         let _ = self.0.turn.set(turn);
         if self.may_be_long() {
-            // From this await on, [`Self::beside`] runs the request on a thread that serves no other request.
+            // Returns control to [`Self::beside`], which polls this request. `beside` now moves the rest of the request to a thread that
+            // serves no other request.
             yield_now().await;
         }
     }
@@ -133,9 +134,9 @@ impl Context {
         self.0.turn.get().is_some_and(StorePermit::is_alone)
     }
 
-    /// Runs the future `work` of the request. If the request gets a permit and its response may be long, the rest of `work` runs on a
-    /// thread that serves no other request, since a long response keeps a thread busy. In a runtime with only one thread, `work` stays on
-    /// that thread.
+    /// Runs `work`, the future that handles the request. If the request gets a permit and its response may be long, the rest of `work` runs
+    /// on a thread that serves no other request, since a long response keeps a thread busy. In a runtime with only one thread, `work` stays
+    /// on that thread.
     pub async fn beside<T>(&self, work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
         let begun = poll_fn(|task| match work.as_mut().poll(task) {

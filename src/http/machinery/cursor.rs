@@ -1,8 +1,8 @@
-//! Seals and opens the cursors of keyset pagination. A cursor is opaque and URL-safe. It contains the position of the last row of a page
-//! and, if the list is in order of relevance, the rank of this row. An authentication code (HMAC) protects the content, and binds the
-//! cursor to a store (tenant) and an operation. A hash in the content binds the cursor to the filters and the `pageSize` (API contract,
-//! section 4.4). In a contract revision whose lists return a total, a cursor also contains this total, so that it stays the same on all
-//! pages of a list.
+//! Seals (encodes and signs) and opens (verifies and decodes) the cursors of keyset pagination. A cursor is opaque and URL-safe. It
+//! contains the position of the last row of a page and, if the list is in order of relevance, the rank of this row. An authentication code
+//! (HMAC) protects the content, and binds the cursor to a store (tenant) and an operation. A hash in the content binds the cursor to the
+//! filters and the `pageSize` (API contract, section 4.4). In a contract revision whose lists return the total number of records, a cursor
+//! also contains this number, so that all pages of a list show the same total.
 //!
 //! In a list whose rows can change their sort position, a cursor also contains the snapshot at which the first page was read (as-of
 //! cursor). For [`LIFETIME`] the database keeps the former sort positions, which it needs to show the order of that snapshot; after that
@@ -214,8 +214,8 @@ mod tests {
             let text = seal.close(&store, &operation, &cursor);
             prop_assert!(text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_'));
             prop_assert_eq!(seal.open(&store, &operation, &text), Some(cursor));
-            // The cursor does not open for another store and operation, even if the two names, written one after the other, are the same
-            // text.
+            // For example, a cursor of the store `a` and the operation `b` does not open for the store `ab` and an empty operation,
+            // although `a` and `b` together are the same text as `ab`.
             let shifted = StoreId::from(format!("{store}{operation}"));
             prop_assert_eq!(seal.open(&shifted, "", &text).is_some(), operation.is_empty());
         }

@@ -84,8 +84,8 @@ impl ApiError {
         }
     }
 
-    /// Converts an error about a value inside the property `body` of the request body: the path `body.x` in its message becomes
-    /// `body.body.x`.
+    /// Converts an error about a value inside the property `body` of the request body, such as the new content of a draft: the path
+    /// `body.x` in the message of the error becomes `body.body.x`.
     pub fn within_body(self) -> Self {
         match self.message.strip_prefix("`body") {
             Some(rest) => Self { message: format!("`body.body{rest}"), ..self },

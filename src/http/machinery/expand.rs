@@ -1,6 +1,6 @@
 //! The query parameter `expand`, which adds related records to a response (API contract, section 4.5). Its values are separated by commas,
 //! or the parameter is repeated. The values are compared exactly, including upper and lower case. An unknown value is refused with an error
-//! message whose beginning the contract fixes.
+//! message that begins with `Invalid expand value:`, as the contract requires.
 
 use poem::{RequestBody, http::StatusCode};
 use poem_openapi::registry::{MetaSchema, MetaSchemaRef, Registry};

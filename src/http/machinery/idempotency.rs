@@ -78,8 +78,8 @@ impl AuthenticatedRequest {
     }
 }
 
-/// Returns the data by which a repeated write is recognised, and the function that renders the response to be stored for it. Returns `None`
-/// if the request has no idempotency key.
+/// Returns the data by which a repetition of this write is recognised, and the function that renders the response that is stored for
+/// repetitions. Returns `None` if the request has no idempotency key.
 pub fn once<'a, V, W, T, const E: bool>(
     operation: &'static str,
     key: &'a IdempotencyKey,

@@ -85,9 +85,9 @@ impl PageStep {
     }
 }
 
-/// An opened cursor. Its authentication code was verified. It was not checked yet whether the request has the filters to which the cursor
-/// is bound. An operation whose filters are in the request body opens the cursor before it parses the body, since query parameters are
-/// checked first.
+/// The cursor of a request, if there is one: its authentication code is verified, but its filters and page size are not yet compared with
+/// those of the request. An operation whose filters are in the request body opens the cursor before it parses the body, since query
+/// parameters are checked first.
 #[derive(Debug)]
 pub struct OpenedCursor {
     operation: &'static str,
@@ -112,7 +112,7 @@ impl OpenedCursor {
 
     /// Returns the request for a page. `filters` is the canonical text of the request's filters. A cursor that is bound to other filters or
     /// another page size is refused in the contract revision with the setting `strict_cursors`. The other revision accepts the cursor, but
-    /// not the total in it.
+    /// ignores the total in it.
     pub fn step(self, request: &AuthenticatedRequest, size: u32, page: &impl EchoedPage, filters: &str) -> Result<PageStep, ApiError> {
         let Self { operation, cursor: mut opened } = self;
         let binding = Binding::of(filters, size);

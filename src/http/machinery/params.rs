@@ -33,8 +33,8 @@ pub trait QueryParam: Sized + Send {
     /// Parses the values that were sent under one name, in their order. The error is the reason without the parameter's name.
     fn read(values: &[&str]) -> Result<Self, String>;
 
-    /// Makes the error response for an invalid value of the parameter. `Expand` overrides this function, since the API contract fixes the
-    /// beginning of its error message.
+    /// Makes the error response for an invalid value of the parameter. `Expand` overrides this function, since the API contract requires
+    /// that its error message begins with `Invalid expand value:`.
     fn refuse(name: &str, reason: String) -> ApiError {
         ApiError::field(name, reason)
     }

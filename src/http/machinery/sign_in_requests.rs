@@ -20,7 +20,7 @@ use tokio::sync::mpsc;
 use super::{error::ApiError, rate_limits::network};
 
 /// The period in which requests are counted. It begins with the first request for an address or from a client. A sign-in link is valid for
-/// a period of the same length.
+/// the same time.
 const WINDOW: Duration = Duration::from_secs(15 * 60);
 
 const REQUESTS_OF_ADDRESS: u32 = 3;

@@ -1,5 +1,5 @@
-//! Contact operations: the schema of a contact, the list filters, and the handlers for contacts and contact fields (contract, sections 2.6,
-//! 2.7 and 4.1).
+//! Contact operations: the schema of a contact, the list filters, and the handlers for contacts and contact fields (API contract, sections
+//! 2.6, 2.7 and 4.1).
 
 use poem_openapi::{Object, OpenApi};
 use serde::{Deserialize, Serialize};

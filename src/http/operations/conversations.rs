@@ -1,5 +1,5 @@
 //! Conversation operations: the schema of a conversation, and the handlers that list conversations, mark them as read and change their
-//! labels (contract, sections 2.5 and 4.1).
+//! labels (API contract, sections 2.5 and 4.1).
 
 use poem_openapi::{Object, OpenApi};
 use serde::Serialize;

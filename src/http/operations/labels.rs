@@ -1,4 +1,4 @@
-//! Label operations: the schema of a label, and the handler that lists labels (contract, sections 2.10 and 4.1).
+//! Label operations: the schema of a label, and the handler that lists labels (API contract, sections 2.10 and 4.1).
 
 use poem_openapi::{Object, OpenApi};
 use serde::Serialize;

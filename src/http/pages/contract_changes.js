@@ -1,5 +1,6 @@
 // The script of the pages `/docs/changes` and `/docs/changes/events`, which list the changes between two revisions of the API. It adds a
-// search field, and hides the entries that do not contain the searched text. The pages can be read without the script.
+// search field, and hides the entries that do not contain the searched text. If the heading of a section contains the text, all entries of
+// the section stay. The pages can be read without the script.
 
 const field = document.createElement("input");
 field.type = "search";

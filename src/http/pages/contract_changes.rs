@@ -1,9 +1,9 @@
-//! The pages at `/docs/changes` and `/docs/changes/events`, which show the changes between the revisions A and B of the contract (the
-//! specification of the public API), in both directions. The first page shows the changes in requests and responses, the second page the
-//! changes in events. The builds for the two revisions have the same pages, apart from links to the API reference.
+//! The pages at `/docs/changes` and `/docs/changes/events`, which show the changes from revision A of the contract (the specification of
+//! the public API) to revision B, and from B to A. The first page shows the changes in requests and responses, the second page the changes
+//! in events. The builds for the two revisions have the same pages, apart from links to the API reference.
 //!
-//! Each page is rendered from a JSON file with the comparison, which is compiled into the program. The rendering takes a few milliseconds,
-//! and happens when a page is first requested. So it does not delay the start of the server.
+//! Each page is rendered from a comparison of the two revisions. The comparison is a JSON file that is compiled into the program. A page is
+//! rendered when it is first requested, so that the rendering does not delay the start of the server.
 
 use std::collections::BTreeSet;
 

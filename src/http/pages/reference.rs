@@ -221,8 +221,8 @@ impl<'a> Reference<'a> {
             if self.is_settings() { "-H \"authorization: Bearer $COUNTERPART_TOKEN\"" } else { "-H \"x-api-key: $COUNTERPART_KEY\"" };
         let queried: Vec<_> =
             items(&about["parameters"]).map(|parameter| self.resolved(parameter)).filter(|parameter| parameter["in"] == "query").collect();
-        // The command has the required parameters. If no id is among the required parameters, the command also has the first id parameter
-        // with an example, since some operations require one of several ids.
+        // The command has the required parameters. If none of them is an id, the command also has the first id parameter with an example:
+        // some operations require one of several ids, for example `conversationId` or `ticketId`.
         let required = |parameter: &&&Value| parameter["required"] == true;
         let is_id = |parameter: &&&Value| text(&parameter["name"]).ends_with("Id") && parameter.get("example").is_some();
         let other = if queried.iter().filter(required).any(|parameter| is_id(&parameter)) { None } else { queried.iter().find(is_id) };

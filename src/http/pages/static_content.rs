@@ -22,8 +22,8 @@ use crate::http::{
     },
 };
 
-/// The largest number of versions of the content at one path in the cache. Content that contains the base URL of this server has one
-/// version for each base URL that clients use.
+/// How many versions of the content at one path the cache holds at most. Content that contains the base URL of this server has one version
+/// for each base URL that clients use.
 const ADDRESSES: u64 = 4;
 
 /// The content at one path. It is rendered when it is first requested, and then cached.

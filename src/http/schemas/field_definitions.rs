@@ -1,4 +1,4 @@
-//! Schemas of the definitions of ticket fields and of contact fields, in responses (contract, sections 2.4 and 2.7).
+//! Response schemas of field definitions. A store defines its own ticket fields and contact fields (contract, sections 2.4 and 2.7).
 
 use poem_openapi::{Enum, Object, registry::MetaSchema};
 use serde::Serialize;
@@ -231,7 +231,8 @@ impl From<Field> for ContactField {
     }
 }
 
-/// The system keys: those keys of a ticket's `ticketFields` that are not ids of fields, but names that the service defines itself.
+/// The system keys: those keys of a ticket's `ticketFields` that are not ids of fields, but names that the service defines itself, such as
+/// `isConverted`.
 #[derive(Debug)]
 pub struct SystemKeys;
 

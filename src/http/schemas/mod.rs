@@ -1,5 +1,5 @@
-//! Schemas that several operations share: value types, related objects, field definitions, ticket filters, and those bodies of write
-//! requests that are the same in both revisions of the contract (`write_inputs`).
+//! Schemas of parts of requests and responses: value types, related objects, field definitions and ticket filters. `write_inputs` has those
+//! bodies of write requests that are the same in both revisions (A and B) of the contract, the specification of the public API.
 
 pub mod field_definitions;
 pub mod related_objects;

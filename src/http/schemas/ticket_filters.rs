@@ -203,7 +203,7 @@ fn whole_number<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<i64
     Ok(number as i64)
 }
 
-/// Converts the user ids of a filter. A UUID becomes lower case; any other text is left unchanged.
+/// Converts the user ids of a filter. A UUID becomes lower case, as UUIDs in other requests do. Any other text is left unchanged.
 fn user_ids(name: &str, given: Option<Vec<String>>) -> Result<Vec<UserId>, ApiError> {
     let ids = ids::<UserId>(name, given)?;
     Ok(ids.into_iter().map(|id| UserId::parse(id.as_str()).unwrap_or(id)).collect())

@@ -168,7 +168,7 @@ impl ValueSet for ChannelSet {
 /// A channel in a response.
 pub type ChannelName = EnumValue<ChannelSet>;
 
-/// JSON text that is copied unchanged from the database to the response. The OpenAPI document shows the schema of `T`.
+/// JSON text that is copied unchanged into the response, usually from the database. The OpenAPI document shows the schema of `T`.
 #[derive(Debug, Clone)]
 pub struct StoredJson<T>(Box<RawValue>, PhantomData<fn() -> T>);
 
@@ -338,8 +338,8 @@ any!(RawProperty, MetaSchema::ANY);
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct FieldValues(#[serde(deserialize_with = "ordered_object::exact")] pub Entries);
 
-/// The `userId` of a user, a UUID. This type accepts any text. The code that reads a request body checks that the id is a UUID, since only
-/// that code knows the path in the body, which the error message names.
+/// The `userId` of a user, a UUID. This type accepts any text. The code that reads a request body checks that the id is a UUID: the error
+/// message names the place of the id in the body, such as `body.userIds[3]`, which only that code knows.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct UserIdText(pub String);
 
@@ -357,7 +357,7 @@ pub struct Amount(pub Box<RawValue>);
 pub const MAX_EMAIL_CHARS: usize = 100;
 
 /// An e-mail address, of at most [`MAX_EMAIL_CHARS`] characters according to the OpenAPI document. This type accepts any text. The code
-/// that reads a request body checks the address, since only that code knows the path in the body, which the error message names.
+/// that reads a request body checks the address: the error message names the property, such as `body.email`, which only that code knows.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct EmailText(pub String);
 

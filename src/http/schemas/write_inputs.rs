@@ -1,6 +1,6 @@
-//! Write inputs: those bodies of write requests that are the same in both revisions of the contract, and [`TicketAssignment`], which only
-//! revision B uses. This file checks shape and limits; the service checks the inputs against the store's definitions and the states of
-//! records.
+//! Bodies of write requests: those that are the same in both revisions (A and B) of the contract, and [`TicketAssignment`], which only
+//! revision B uses. This file checks shape and limits. The service checks what depends on stored data, for example whether a ticket is
+//! open.
 
 use poem_openapi::Object;
 use serde::Deserialize;

@@ -1,4 +1,4 @@
-//! The audit log: what was changed, when, and by whom.
+//! The operation of the settings API that lists the audit log: what was changed, when, and by whom.
 
 use poem_openapi::{Object, OpenApi};
 use serde::Serialize;

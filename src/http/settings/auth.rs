@@ -1,10 +1,10 @@
 //! Authentication and authorisation in the settings API: the caller is an owner or admin of a store, with a browser's session or a
 //! machine's token.
 //!
-//! Protection against cross-site request forgery (CSRF): a browser also sends the session cookie with a request that a page of another
-//! server causes. The cookie attribute `SameSite=Strict` prevents this for pages of other sites, but not for pages of other hosts of the
-//! same site. So if the session cookie authenticates a request that changes something, the request must come from the server's own origin.
-//! The browser states the origin in headers that a page cannot set.
+//! Protection against cross-site request forgery (CSRF): a page of another server can make the browser send a request to this server, with
+//! the session cookie. The cookie attribute `SameSite=Strict` prevents such requests by pages of other sites, but not by pages of other
+//! hosts of the same site: `shop.example.com` and `inbox.example.com` are one site. So if the session cookie authenticates a request that
+//! changes something, the request must come from the server's own origin. The browser states the origin in headers that a page cannot set.
 
 use std::{marker::PhantomData, ops::Deref, sync::Arc};
 
@@ -179,8 +179,8 @@ pub fn not_a_manager() -> ApiError {
     ApiError::new(StatusCode::FORBIDDEN, "only owners and admins of the store may see and change its settings")
 }
 
-/// The largest number of session cookies of one request that are checked. A request has several if another host of the same site has set a
-/// cookie of the same name.
+/// How many session cookies of one request are checked at most. A request has several if another host of the same site has set a cookie of
+/// the same name.
 const MAX_COOKIES: usize = 8;
 
 /// Returns the secrets that a request presents, and their kind. If the request has a token, the session cookies are ignored.
@@ -206,8 +206,8 @@ fn bearer(request: &poem::Request) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-/// Refuses a request that a browser sends for a page of another origin. A request without `Sec-Fetch-Site` and `Origin` does not come from
-/// a browser; `strangers` says whether it is accepted.
+/// Refuses a request that a browser sends for a page of another origin. A request with neither `Sec-Fetch-Site` nor `Origin` comes from a
+/// program that is not a browser; `strangers` says whether such a request is accepted.
 pub fn own_origin(request: &poem::Request, strangers: bool) -> Result<(), ApiError> {
     let text = |name| request.headers().get(name).map(|value| value.to_str().unwrap_or_default());
     let own = match (text("sec-fetch-site"), text("origin")) {

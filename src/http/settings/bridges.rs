@@ -1,4 +1,4 @@
-//! Bridges: HTTP endpoints that pass a channel account's outgoing messages on to its channel.
+//! Operations of the settings API on bridges: HTTP endpoints that pass a channel account's outgoing messages on to its channel.
 
 use poem_openapi::{Object, OpenApi};
 use serde::{Deserialize, Serialize};

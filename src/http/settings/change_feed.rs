@@ -1,5 +1,5 @@
-//! Change data capture: a program keeps a copy of a store's records. The program reads a snapshot first, and then the feed of changed
-//! records. The command `counterpart copy` does so.
+//! Change data capture: operations with which a program keeps a copy of a store's records. The program, such as the command
+//! `counterpart copy`, reads a snapshot first, and then the feed of changed records.
 
 use poem::http::HeaderValue;
 use poem_openapi::{

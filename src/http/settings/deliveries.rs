@@ -1,5 +1,5 @@
-//! Deliveries of events to webhooks: the log of attempts, what was sent, test events, and replays, which send events again (contract,
-//! section 6).
+//! Operations of the settings API on deliveries of events to webhooks: the log of attempts, what was sent, test events, and replays, which
+//! send events again (contract, section 6).
 
 use poem_openapi::{Object, OpenApi};
 use serde::{Deserialize, Serialize};

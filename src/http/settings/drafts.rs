@@ -1,4 +1,5 @@
-//! Drafts: messages to contacts that an assistant proposed with an API key, and that a user of the store releases, edits or discards.
+//! Operations of the settings API on drafts: messages to contacts that an AI assistant proposed with an API key, and that a user of the
+//! store releases (sends), edits or discards.
 
 use std::collections::HashMap;
 

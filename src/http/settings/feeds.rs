@@ -1,5 +1,6 @@
-//! The header in which the feeds of events and of changes say where the next page begins. [`FeedReply`] is the type of responses to which
-//! an operation adds only this header: pages of the event feed, and pages of the snapshot with which a copy of the store begins.
+//! The response header `x-next-after`. On a page of the feed of events or of the feed of changes, it has the value that the client sends as
+//! `after` to get the next page. On the first page of a snapshot, it has the value of `after` with which the client begins to read the feed
+//! of changes. [`FeedReply`] is the type of responses to which an operation adds only this header.
 
 use std::marker::PhantomData;
 

@@ -1,5 +1,5 @@
 //! Grants (permissions of tokens) as types: the signature of each operation of the settings API names the grant that a token needs.
-//! `openapi/settings.routes` lists every operation with its grant.
+//! `openapi/settings.routes` lists every operation with the grant that it requires, if any.
 
 use crate::domain::grants::Grant;
 

@@ -1,4 +1,4 @@
-//! API keys: listing, creation, rotation, suspension and deletion (contract, sections 3.2 and 5).
+//! Operations of the settings API on API keys: listing, creation, change, rotation, suspension and deletion (contract, sections 3.2 and 5).
 
 use poem_openapi::{Object, OpenApi};
 use serde::{Deserialize, Serialize};

@@ -1,14 +1,14 @@
-//! The settings API: the HTTP API with which a store's owners and admins manage what the public API has no operation for. It has a separate
-//! path prefix and a separate OpenAPI document. There is one file for each kind of record. The code
-//! for bodies, parameters, the response envelope and errors is in `http::machinery`.
+//! The settings API: the HTTP API with which a store's owners and admins manage what the public API has no operation for, such as API keys.
+//! It has a separate path prefix and a separate OpenAPI document. There is one file for each kind of record. The code for bodies,
+//! parameters, errors and the response envelope (the JSON object around `data`) is in `http::machinery`.
 //!
 //! `app` calls this module, and `cli` uses its OpenAPI document and the types that commands print. This module calls `service`. Guarantees:
 //! - The settings API is the same in both revisions (A and B) of the public API. The records in events differ between the revisions, so the
-//!   schema of an event permits any object as `data`. `requestReceivedAt` is always a date-time.
+//!   schema of an event permits any object as `data`. The property `requestReceivedAt` of responses is a date-time in both revisions.
 //! - Every operation authenticates its caller, except the operations that open a session or send links by e-mail. Users who are neither
 //!   owner nor admin are refused, and so are tokens without the grant (permission) of the operation.
-//! - Every change of a record is recorded in the audit log, in the transaction that makes the change. An inbound message is not such a
-//!   change: it is recorded as an event.
+//! - Every change of a record is recorded in the audit log, in the transaction that makes the change. An inbound message (a message from a
+//!   contact) is not recorded in the audit log, but as an event.
 //!
 //! # How to add an operation
 //!
@@ -17,8 +17,8 @@
 //! 2. A new group of operations (a new struct with an `#[OpenApi]` block) is registered in [`settings_operations`], in
 //!    `openapi_document.rs`; a new tag goes to `openapi_tags.rs`.
 //! 3. A new grant is added to `domain::grants::Grant`, and to `required_grants!` in `grants.rs`.
-//! 4. Add an example request to `example_requests.json`, and to `refused_requests.json` a request for each error status that needs its own example.
-//!    Record the responses (`example_responses.json`, `example_errors.json`): `cargo test --lib record_the_examples -- --ignored`.
+//! 4. Add an example request to `example_requests.json`, and to `refused_requests.json` a request for each error status that needs its own
+//!    example. Record the responses (`example_responses.json`, `example_errors.json`): `cargo test --lib record_the_examples -- --ignored`.
 //! 5. Add the operation to the table `OPERATIONS` in `tests/api/settings/grants.rs`, under its grant.
 //! 6. Write the committed documents: `counterpart openapi --settings --output openapi/settings.json` and `counterpart openapi --settings
 //!    --format routes --output openapi/settings.routes`.

@@ -58,8 +58,8 @@ pub fn document() -> Value {
     let mut document = canonical(&service().spec());
     let schemas = document.pointer_mut("/components/schemas").and_then(Value::as_object_mut).into_iter().flatten();
     for (_, schema) in schemas.filter(|(name, _)| name.ends_with("Envelope")) {
-        // The generated schema of an envelope shows `requestReceivedAt` in the form of the revision (A or B) of the contract that this
-        // build serves. In the settings API, this property is a date-time in both revisions.
+        // The envelope is the JSON object around the `data` of a response. Its generated schema shows `requestReceivedAt` in the form of
+        // the revision (A or B) of the contract that this build serves. In the settings API, this property is always a date-time.
         if let Some(received_at) = schema.pointer_mut("/properties/requestReceivedAt") {
             *received_at = json!({ "description": "When the request arrived, in UTC.", "format": "date-time", "type": "string" });
         }

@@ -179,7 +179,8 @@ impl<'a> ApiExtractor<'a> for UnauthenticatedRequest {
 
     async fn from_request(request: &'a poem::Request, _: &mut RequestBody, _: ExtractParamOptions<()>) -> poem::Result<Self> {
         let RequestData { state, context, .. } = RequestData::of(request)?;
-        // Prevents login CSRF: a page of another site must not open a session in the reader's browser with a link that the page chose.
+        // Prevents login CSRF: a page of another origin must not sign the user in with the link of an attacker. The user could then enter
+        // data into the attacker's store without noticing.
         own_origin(request, true)?;
         let secure = is_secure(request);
         Ok(Self { state: state.clone(), context: context.clone(), from: request.remote_addr().clone(), secure })

@@ -1,5 +1,6 @@
-//! Operations of the settings API on tickets, conversations and messages. Most change a state that no operation of the API contract (`/v1`)
-//! changes. One receives messages from a bridge: a program that connects a channel, such as WhatsApp, to this server.
+//! Operations of the settings API on tickets, conversations and messages. Most change a state that no operation of the public API (`/v1`)
+//! changes, such as the snooze of a ticket. One receives messages from a bridge: a program that connects a channel, such as WhatsApp, to
+//! this server.
 
 use poem_openapi::{Object, OpenApi};
 use serde::{Deserialize, Serialize};

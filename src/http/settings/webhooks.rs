@@ -1,4 +1,5 @@
-//! Webhooks: operations on the subscriptions of HTTP endpoints to events (API contract, section 6).
+//! Request handlers and schemas of the settings API for webhooks. A webhook subscribes an HTTP endpoint to events (API contract, section
+//! 6).
 
 use poem_openapi::{Object, OpenApi};
 use serde::{Deserialize, Serialize};

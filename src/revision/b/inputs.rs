@@ -1,5 +1,5 @@
-//! Request bodies of write operations whose form differs between the revisions of the API, here in revision B: labels, internal comments,
-//! text messages.
+//! Request bodies that differ between the two revisions of the API, in the form of revision B: labels, internal comments, text
+//! messages.
 
 use poem_openapi::Object;
 use serde::Deserialize;

@@ -26,7 +26,8 @@ pub(super) fn message(store: &str, id: &str, at: i64, text: &str) -> Searchable 
     Searchable { store: store.into(), noun: SearchableKind::Message, id: id.into(), at, texts: vec![text.to_owned()] }
 }
 
-/// Builds an index of these records. Returns its view, and the index and its directory, which must outlive the view.
+/// Builds an index of these records. Returns a snapshot of the index for searches, the index itself, and its directory. The index and the
+/// directory must outlive the snapshot.
 pub(super) fn indexed(records: &[Searchable]) -> (IndexSnapshot, Index, tempfile::TempDir) {
     let home = tempfile::tempdir().unwrap();
     let mut index = Index::create(&home.path().join("index"), "d").unwrap();

@@ -41,7 +41,7 @@ const MESSAGES: &[(&str, &str)] = &[
 
 /// A query and the ids of the messages that it finds, sorted; the order of the hits is not checked.
 const QUERIES: &[(&str, &[&str])] = &[
-    // Thai: whole words, parts of compounds, queries that cross word boundaries, single graphemes.
+    // Thai: whole words, parts of compound words, queries that cross word boundaries, single graphemes.
     ("สินค้า", &["th1", "th2"]),
     ("สินค้าชำรุด", &["th1"]),
     ("ชำรุด", &["th1"]),
@@ -193,7 +193,7 @@ fn uncommitted_records_are_found_alike() {
         let page = search(SearchableKind::Message, query, 100);
         let found = fresh.search(&page).unwrap();
         assert_eq!(ids(&found.hits), *expected, "{query:?}");
-        // With equal weights, committed and uncommitted records have equal order and scores.
+        // With equal weights, a search of the index and a search of the overlay return the same hits with the same scores.
         let first = committed.search(&search(SearchableKind::Message, query, 1)).unwrap();
         let Some(best) = first.hits.first() else { continue };
         let rank = Some(Rank { score: u32::MAX, weights: first.weights.clone() });

@@ -43,7 +43,8 @@ fn arriving_records_neither_repeat_nor_hide_existing_hits() {
         let before = walk(&mut view, &wanted, |_| {});
         let mut number = 0;
         let hits = walk(&mut view, &wanted, |view| {
-            // These writes make frequent words rarer and rare words more frequent, in the index and in the overlay.
+            // These writes make frequent words rarer and rare words more frequent, in the index and in the overlay. So a new search would
+            // compute other weights than the search that continues here.
             number += 1;
             let id = |kind: &str| format!("{kind}-{query}-{number}");
             index.add(&message("s", &id("new"), 1000 + number, "another order 订单号 order my")).unwrap();

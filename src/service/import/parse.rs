@@ -1,4 +1,4 @@
-//! Parser of one input line. An error has the path of the property: `ticket.openedAt`.
+//! Parser of one input line. An error contains the path of the wrong property, such as `ticket.openedAt`.
 
 use std::borrow::Cow;
 

@@ -52,7 +52,7 @@ pub struct End {
 /// The kinds of records that the store has before the import.
 pub struct ExistingRecords {
     pub kinds: Vec<RecordKind>,
-    /// Whether the affected rows must be locked before the first change.
+    /// Whether the affected rows must be locked before the first change. On PostgreSQL this prevents deadlocks with other writers.
     pub holds: bool,
 }
 
@@ -213,7 +213,8 @@ impl ImportReader {
         Ok(FieldDefinitions(batch))
     }
 
-    /// Runs the pass that collects the existing records that must release their unique values for the duration of the import.
+    /// Runs the pass that collects the ids of the records that the import may replace. The stored records with these ids must release their
+    /// unique values, such as e-mail addresses, for the duration of the import.
     fn collect_replaced_ids(&mut self, spool: &RereadableInput) -> Result<(), ImportError> {
         let mut parked: BTreeMap<RecordKind, Vec<String>> = BTreeMap::new();
         let mut lines = spool.lines();
@@ -330,7 +331,7 @@ fn first_line_of(spool: &RereadableInput, kind: RecordKind, id: &str) -> Result<
 }
 
 /// Returns whether records of this kind have values that are unique in a store. An existing record must release such values before it is
-/// replaced.
+/// replaced: an import may, for example, exchange the e-mail addresses of two contacts.
 fn replaces(kind: RecordKind) -> bool {
     matches!(kind, RecordKind::User | RecordKind::Contact | RecordKind::Conversation | RecordKind::Ticket | RecordKind::Message)
 }

@@ -45,7 +45,8 @@ impl LoggedChange {
     }
 }
 
-/// The queue of this process's changes that the search service has not fetched yet. It is empty until `followed` is set.
+/// The queue of this process's changes that the search service has not fetched yet. It stays empty until the search service sets
+/// `followed`.
 #[derive(Default)]
 pub(in crate::store) struct OwnChangeQueue {
     pub followed: AtomicBool,
@@ -53,8 +54,8 @@ pub(in crate::store) struct OwnChangeQueue {
     pub changes: Mutex<Vec<LoggedChange>>,
 }
 
-/// How many queued changes keep their records, and the most bytes of such a record. This limits the memory for records to twenty megabytes
-/// while the search service fetches nothing, for example while it builds an index.
+/// How many queued changes keep their records, and the most bytes of such a record. Together these limit the memory for records to twenty
+/// megabytes while the search service fetches nothing, for example while it builds an index.
 const RECORDS_KEPT: usize = 10_000;
 const RECORD_BYTES: usize = 2_000;
 

@@ -1,8 +1,8 @@
 //! Deletes old entries of the change log, the log of changed records that the search index follows.
 //!
 //! Guarantees: entries of the last week are kept. The newest entries are kept whatever their age. On PostgreSQL these are the entries of
-//! the newest transaction of each store: by this transaction a process finds out whether a standby is up to date. On SQLite this is the
-//! newest entry of the whole log.
+//! the newest transaction of each store: a process compares the id of this transaction with the snapshot of a standby, to find out whether
+//! the standby is up to date. On SQLite this is the newest entry of the whole log.
 //!
 //! A reader of the log finds out whether entries that it has not read were deleted. For this, the transaction that deletes entries also
 //! stores up to which point it has deleted them (`forgotten_changes`). On SQLite the point is a log position, on PostgreSQL a transaction
@@ -40,8 +40,8 @@ const NEXT_TRANSACTION_ID: &str = "(SELECT pg_snapshot_xmax(pg_current_snapshot(
 /// measured with the database's clock, so that no entry is deleted too early.
 const CLOCK: &str = "(SELECT (extract(epoch FROM now()) * 1000)::bigint)";
 
-/// The position in the log that the current pass of the retention has reached. Entries before it that were not deleted are checked again
-/// only in the next pass, which begins when this pass has reached the end of the old entries.
+/// The position in the log that the current pass has reached. A pass goes through the old entries of the log once, in several calls of
+/// [`Db::prune_change_log`]. An entry that one pass may not delete yet is checked again in the next pass.
 #[derive(Debug, Default)]
 pub struct RetentionPass(i64);
 
@@ -92,8 +92,8 @@ impl Db {
                 Ok(forgotten)
             }
             Writes::Postgres(_) if self.is_distributed() => {
-                // The number of the last entry to be deleted is stored first, since the entries and `forgotten_changes` are on several
-                // nodes, whose changes do not become visible at the same time.
+                // The entries and `forgotten_changes` are on several nodes, whose changes do not become visible at the same time. So the
+                // greatest transaction id to be deleted is committed first. Then no reader misses a deleted entry without noticing it.
                 let old = |what: &str| {
                     format!(
                         "{what} FROM changes WHERE {old} AND transaction_id < {OLDEST_RUNNING_ID} AND transaction_id < \
@@ -131,9 +131,10 @@ impl Db {
         }
     }
 
-    /// Gives new transaction ids to entries of the change log whose transaction ids this database server has not assigned yet. Such ids are
-    /// found after the dump of another database server was restored. With these ids, readers of the log would read the entries again and
-    /// again, and a standby would never count as up to date. Also resets such ids in `forgotten_changes` and `change_feeds` to 0.
+    /// Gives new transaction ids to entries of the change log whose transaction ids this database server has not assigned yet. A database
+    /// that was restored from a dump of another server has such ids. They look like ids of future transactions: readers of the log would
+    /// read the entries again and again, and a standby would never count as up to date. Also resets such ids in `forgotten_changes` and
+    /// `change_feeds` to 0.
     pub async fn assign_local_transaction_ids(&self) -> Result<()> {
         if self.backend() == DbBackend::Sqlite {
             return Ok(());

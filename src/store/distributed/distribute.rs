@@ -56,14 +56,17 @@ const DISTRIBUTED: [&str; 37] = [
 #[cfg(test)]
 const LOCAL: [&str; 6] = ["server_secrets", "sandbox", "write_probes", "forgotten_changes", "transaction_numbers", "seaql_migrations"];
 
-/// The distributed tables whose primary key is `position`. A primary key of a distributed table must contain the distribution column.
+/// The distributed tables whose primary key is `position`. [`Db::distribute`] adds `store_id` to these keys, since Citus requires that the
+/// primary key of a distributed table contains the distribution column.
 const NUMBERED: [&str; 9] =
     ["events", "changes", "outbound", "webhook_secrets", "deliveries", "attempts", "audit", "bridge_secrets", "record_changes"];
 
-/// The table that refuses to be emptied. It has no secrets; its former rows stay on the coordinator.
+/// The append-only table: the database refuses to empty it. So the rows that Citus has copied to the nodes also stay on the coordinator's
+/// disk. They contain no secrets.
 const APPEND_ONLY: &str = "audit";
 
-/// The triggers that read the rows of a whole statement, which Citus does not support, and the table of each.
+/// The statement-level triggers that read all rows that a statement changed, and the table of each. Citus does not support such triggers,
+/// so row-level triggers with the same names replace them.
 const OF_STATEMENTS: [(&str, &str); 4] =
     [("tickets_come", "tickets"), ("tickets_go", "tickets"), ("contacts_come", "contacts"), ("contacts_go", "contacts")];
 
@@ -83,8 +86,8 @@ const SETTINGS: [&str; 4] = [
 ];
 
 /// The function that begins a write transaction: it sends the id of the coordinator's transaction to the nodes that the transaction uses.
-/// It also sends the time-out of locks, which Citus does not take over from the session. Citus cannot make a generic plan of each statement,
-/// which the connections for writes ask for.
+/// It also sends the time-out of locks, which Citus does not take over from the session. The connections for writes ask for generic plans,
+/// which Citus cannot make for every statement; so the function sets `plan_cache_mode` back to `auto`.
 const BEGIN_WRITE_FUNCTION: &str = "CREATE FUNCTION begin_distributed_write() RETURNS void LANGUAGE plpgsql AS $$BEGIN \
      PERFORM set_config('plan_cache_mode', 'auto', true), set_config('citus.propagate_set_commands', 'local', true); \
      SET LOCAL lock_timeout = '10s'; \
@@ -99,7 +102,8 @@ const WRITING_TRANSACTION: &str = "CREATE FUNCTION writing_transaction() RETURNS
 
 impl Db {
     /// Distributes the tables over the nodes of the cluster. Returns false if they are distributed already. Missing migrations are applied
-    /// first. Everything else happens in one transaction: if it fails, the tables are as before.
+    /// first. The tables are distributed in one transaction: if it fails, they are as before. After its commit, the rows that Citus has
+    /// copied to the nodes are deleted from the coordinator's disk.
     pub async fn distribute(&self) -> Result<bool> {
         if self.backend() != DbBackend::Postgres {
             return Err(Error::Unusable(
@@ -160,8 +164,8 @@ impl Db {
     }
 }
 
-/// Returns the tables whose changes are recorded for the feed of changes by triggers of whole statements: table, kind of record, and the
-/// column with the record's id.
+/// Returns the tables whose changes statement-level triggers record for the change feed: table, kind of record, and the column with the
+/// record's id.
 fn small_record_tables() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
     RECORD_TABLES.into_iter().filter(|(table, ..)| !LARGE_RECORD_TABLES.contains(table))
 }
@@ -222,7 +226,7 @@ async fn foreign_keys(tx: &DatabaseTransaction) -> Result<Vec<(String, String, S
     rows.iter().map(read).collect()
 }
 
-/// Returns the statements that create what replaces the triggers of whole statements, and the functions that use transaction ids.
+/// Returns the statements that create row-level triggers in place of the statement-level ones, and the functions that use transaction ids.
 fn functions_and_triggers() -> Vec<String> {
     let state = |row: &str| {
         format!("CASE WHEN {row}.is_open THEN 'tickets.open' ELSE 'tickets.closed' END || CASE WHEN {row}.is_spam THEN '.spam' ELSE '' END")
@@ -250,7 +254,8 @@ fn functions_and_triggers() -> Vec<String> {
          RETURN NEW; END$$"
             .to_owned(),
     );
-    // Citus alters one trigger a statement, and only if the transaction permits triggers.
+    // `record_changes_of` enables the triggers of a table that record changes. Citus alters only one trigger per statement, and only if the
+    // transaction permits triggers on distributed tables.
     statements.push(
         "CREATE OR REPLACE FUNCTION record_changes_of(recorded text) RETURNS void LANGUAGE plpgsql SECURITY DEFINER \
          SET search_path FROM CURRENT AS $$DECLARE event text; BEGIN \
@@ -291,7 +296,7 @@ mod tests {
     use super::*;
     use crate::store::{fixture::Fixture, sql::Sql};
 
-    /// A migration that adds a table has to say here where its rows are in a distributed database.
+    /// A migration that adds a table also has to add the table to `REFERENCE`, `DISTRIBUTED` or `LOCAL`.
     #[tokio::test]
     async fn each_table_is_assigned_to_one_place() {
         let fixture = Fixture::new().await;

@@ -48,9 +48,9 @@ impl Db {
         Ok(Some(stores.await?))
     }
 
-    /// Moves a store to the node `to` (host and port), or to the node with the fewest shards. The store first gets a shard that has no other
-    /// store. Writes of all stores in its former shard wait while it is separated from them; its own writes wait again while its last changes are
-    /// copied. Returns `None` if the store is on that node already.
+    /// Moves a store to the node `to` (host and port), or to the other node with the fewest shards. If the store shares its shard with
+    /// other stores, Citus first gives it a shard of its own; meanwhile the writes of all stores in the old shard wait. Then Citus moves
+    /// the shard. The store's writes wait while the last changes are copied. Returns `None` if the store is on the node `to` already.
     pub async fn move_store(&self, store: &StoreId, to: Option<&str>) -> Result<Option<MovedStore>> {
         let unusable = |reason: String| Err(Error::Unusable(reason));
         let Some(stores) = self.store_nodes().await? else {

@@ -1,4 +1,5 @@
-//! Transaction ids and snapshots of the coordinator, in statements that run on other nodes. `distributed` explains why.
+//! Gives the transaction id and the snapshot of the coordinator (the node that programs connect to) to statements that run on other nodes.
+//! `distributed` explains why.
 
 use crate::store::{
     Db, Result,
@@ -11,7 +12,7 @@ pub(in crate::store) const BEGIN_WRITE: &str = "SELECT begin_distributed_write()
 
 const IS_DISTRIBUTED: &str = "SELECT to_regproc('begin_distributed_write') IS NOT NULL";
 
-/// The snapshot that a statement reads, and the SQL that replaces it.
+/// The SQL for the snapshot of the node that runs a statement. [`Db::with_coordinator_snapshot`] replaces it.
 const SNAPSHOT: &str = "pg_current_snapshot()";
 
 impl Db {
@@ -25,8 +26,8 @@ impl Db {
         Ok(is_distributed)
     }
 
-    /// If the database is distributed and the statement reads its snapshot, returns the statement with the coordinator's snapshot as a
-    /// bound value: the node that runs the statement has another one.
+    /// If the database is distributed and the statement reads a snapshot, returns the statement with the coordinator's snapshot as a bound
+    /// value. Otherwise the statement would read the snapshot of the node that runs it.
     pub(in crate::store) async fn with_coordinator_snapshot(&self, mut sql: Sql) -> Result<Sql> {
         if let Reads::Postgres(coordinator) = self.reads()
             && self.is_distributed()

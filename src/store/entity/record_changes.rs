@@ -1,4 +1,4 @@
-//! The log of changed records, from which the feed of changes is read. Triggers write the log.
+//! The entries of the change feeds: a log of changed records, by which clients keep copies of stores up to date. Triggers write the log.
 
 use sea_orm::entity::prelude::*;
 

@@ -1,5 +1,5 @@
 //! On PostgreSQL, the server and the database that assigned the transaction ids in the columns `placed_by` and `left_by` of other tables.
-//! At most one row.
+//! By this row a server notices that the ids come from another server, as after a restore from a dump.
 
 use sea_orm::entity::prelude::*;
 

@@ -1,10 +1,9 @@
 //! Derived columns: at the end of an import, recomputes the columns that follow from all records together, for the conversations that the
 //! import touched.
 //!
-//! Some statements here read a temporary table in the order of its ids or lines, one chunk after the other. Such a statement joins further
-//! tables by `CROSS JOIN`: SQLite then reads the tables in the given order, and need not read and sort all remaining rows for each chunk.
-//! If the joined table is read in the order of the same ids, the statement bounds the ids of both tables by the beginning of the chunk:
-//! PostgreSQL would otherwise read the joined table from its first row on.
+//! Two statements here read a temporary table in the order of its ids, one chunk after the other. They join another table by `CROSS JOIN`:
+//! SQLite then reads the tables in the given order, and need not read and sort all remaining rows for each chunk. Both tables' ids are
+//! bounded by the beginning of the chunk (`t.id > ? AND c.id > ?`): PostgreSQL would otherwise read the joined table from its first row.
 
 use sea_orm::{DbBackend, Value};
 
@@ -113,7 +112,7 @@ impl Import {
         if !self.held(RecordKind::Ticket) || !self.held(RecordKind::Conversation) {
             return Ok(());
         }
-        // Citus does not support the second form, and PostgreSQL is slow with the first one if the import has many tickets.
+        // PostgreSQL is slow with `NOT IN` if the import has many tickets. Citus does not support this `NOT EXISTS`.
         let not_imported = if self.is_distributed {
             "tickets.id NOT IN (SELECT id FROM import_tickets WHERE line IS NOT NULL)"
         } else {

@@ -394,7 +394,8 @@ impl Import {
             .collect())
     }
 
-    /// Returns the ids of the conversations that are already stored with another e-mail subject.
+    /// Returns the ids of the conversations that are already stored with another e-mail subject. The messages of these conversations have
+    /// to be indexed again, since the search index contains the subject with each message.
     async fn retitled<'a>(&self, lines: &'a [Line<Conversation>]) -> Result<Vec<&'a str>> {
         let Bulk { sql, runs } = bulk::among(self.backend, lines.iter().map(|line| line.record.id.as_str()));
         let sql = format!("SELECT id, email_subject FROM conversations WHERE store_id = ? AND id {sql}");

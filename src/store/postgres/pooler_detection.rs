@@ -1,11 +1,12 @@
 //! Detection of a connection pooler, such as PgBouncer, between this program and PostgreSQL.
 //!
-//! A connection asks for settings when it is opened. A pooler drops them, since it opens the sessions of the server itself. So a session
-//! that lacks the settings is a pooler's. In transaction mode a pooler lends a session to a connection for one transaction at a time. The
-//! session may then have the named statements of other connections, and lacks those that a connection prepared in another session. This
-//! program therefore prepares each statement without a name, and SeaORM's connections begin a transaction by discarding named statements.
+//! A connection asks for settings when it is opened, among them [`MARK`]. A pooler drops them, since it opens the sessions of the server
+//! itself. So a session without the mark is a pooler's. In transaction mode a pooler lends a session to a connection for one transaction at
+//! a time. The session may then have the named statements of other connections, and lacks those that a connection prepared in another
+//! session. This program therefore prepares each statement without a name, and SeaORM's connections begin a transaction by discarding named
+//! statements.
 //!
-//! The operator has to give the settings to the pooler; the start fails if they are missing.
+//! The operator has to give the other settings ([`SESSION_SETTINGS`]) to the pooler; the start fails if they are missing.
 
 use crate::store::{Error, Result, postgres::connection::Connection, sql::Sql};
 

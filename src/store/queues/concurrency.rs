@@ -60,7 +60,8 @@ impl<'a, P: StoreTarget> AttemptLimits<'a, P> {
         stores
     }
 
-    /// Returns how many attempts each target gets of the due attempts, whose targets are given in the order in which they are to start.
+    /// Returns how many attempts may start for each target. `due` has the target of each due attempt, in the order in which the attempts
+    /// are to start.
     pub fn allotted(&self, due: impl IntoIterator<Item = P>) -> Allotment<P> {
         let (mut picker, mut allotted) = (self.picker(), HashMap::new());
         for place in due {
@@ -150,7 +151,7 @@ impl Db {
                 Ok(of_store) => claimed.extend(of_store),
                 Err(error) => {
                     failed = Some(error);
-                    // In a distributed database the other stores may be on nodes that answer.
+                    // In a distributed database, the next stores may be on nodes that answer, so the loop continues.
                     if !self.is_distributed() {
                         break;
                     }

@@ -46,7 +46,7 @@ pub struct ClaimedMessage {
 /// A channel account: its store and its id.
 pub type StoreAccount = (StoreId, AccountId);
 
-/// The greatest number of due messages that one call of [`Db::claim_outbox_entries`] reads.
+/// The most due messages that one statement of [`Db::claim_outbox_entries`] reads.
 const CANDIDATES: i64 = 1024;
 
 /// An e-mail of a conversation (mail thread).
@@ -219,7 +219,7 @@ impl Db {
         claim: &str,
     ) -> Result<Vec<ClaimedMessage>> {
         let mut sql = due(now, Some(&store));
-        // Messages of other accounts must not fill `CANDIDATES` and hide those of these accounts.
+        // Reads only the messages of accounts for which an attempt may start: other messages could fill `CANDIDATES` and hide them.
         sql.push(" AND o.account_id IN ").texts(allotted.targets().map(|(_, account)| account.as_str())).push(DUE_ORDER).limit(CANDIDATES);
         if self.backend() == DbBackend::Postgres {
             sql.push(" FOR UPDATE SKIP LOCKED");

@@ -125,8 +125,8 @@ impl Db {
     }
 }
 
-/// Returns the bridges for the outbox entries of a store at these positions, by account, each with the secrets that sign its messages at the
-/// time `now`. One statement reads bridges and secrets, so that no bridge is read without its secrets.
+/// Returns the bridges for the outbox entries of a store at these positions, by account. Each bridge has the secrets that sign its messages
+/// at the time `now`. One statement reads bridges and secrets, so that no bridge is read without its secrets.
 pub(in crate::store) async fn endpoints(
     tx: &SystemTransaction,
     keys: &SecretKeys,

@@ -28,8 +28,8 @@ use crate::{
     },
 };
 
-/// The stored kind of a token that permits only some operations. An earlier version of the program would permit everything with the token;
-/// it does not look for this kind, and so refuses the token.
+/// The stored kind of a token that permits only some operations. An earlier version of the program does not know such restrictions and
+/// would permit everything. But it looks only for the kind `token`, so it does not find this token and refuses it.
 const RESTRICTED_TOKEN: &str = "narrow_token";
 
 /// Returns the values of the column `kind` with which credentials of this kind are stored.
@@ -200,12 +200,14 @@ impl Write {
         self.execute(&grants::Entity::delete_many().filter(of_user)).await
     }
 
-    /// Returns the number of API keys of the store. Concurrent transactions that create keys do not count the keys of each other.
+    /// Returns the number of API keys of the store. On PostgreSQL, concurrent transactions that create keys do not count each other's keys,
+    /// so together they may exceed a limit.
     pub async fn count_keys(&self) -> Result<i64> {
         self.count(api_keys::Column::StoreId).await
     }
 
-    /// Returns the number of webhooks of the store. Concurrent transactions that create webhooks do not count the webhooks of each other.
+    /// Returns the number of webhooks of the store. On PostgreSQL, concurrent transactions that create webhooks do not count each other's
+    /// webhooks, so together they may exceed a limit.
     pub async fn count_webhooks(&self) -> Result<i64> {
         self.count(webhooks::Column::StoreId).await
     }
@@ -242,8 +244,8 @@ impl Write {
         Ok(())
     }
 
-    /// Reassigns the API keys that act in a user's name: from now on they act in the name of the store's oldest owner
-    /// ([`Write::oldest_owner`]). Returns the number of these keys.
+    /// Removes a user as the owner of API keys. An API key without an owner acts in the name of the store's oldest owner
+    /// ([`Write::oldest_owner`]). Returns the number of changed keys.
     pub async fn reassign_keys_to_owner(&self, user: &UserId) -> Result<u64> {
         let disowned = api_keys::Entity::update_many()
             .col_expr(api_keys::Column::OwnerUserId, Expr::value(None::<String>))

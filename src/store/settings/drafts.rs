@@ -1,5 +1,6 @@
-//! Queries of drafts (messages that wait for a user's approval), and of the newest inbound message of a conversation. When a user releases
-//! a draft, it is compared with that message, to show whether the customer has written in the meantime.
+//! Queries of drafts (messages that wait for a user's approval), and of the newest inbound message of a conversation. A draft stores which
+//! inbound message was the newest when the draft was written. If the customer has written again since then, the user who releases the
+//! draft has to confirm that the new message was read.
 
 use sea_orm::{
     ActiveValue::{NotSet, Set},
@@ -107,8 +108,8 @@ impl Write {
         .await
     }
 
-    /// Returns the number of drafts that wait for approval. Concurrent transactions that create drafts do not count the drafts of each
-    /// other.
+    /// Returns the number of drafts that wait for approval. On PostgreSQL, concurrent transactions that create drafts do not count each
+    /// other's drafts, so together they may exceed a limit.
     pub async fn count_pending_drafts(&self) -> Result<i64> {
         let pending = Query::select()
             .expr(Func::count(Expr::col(drafts::Column::Id)))

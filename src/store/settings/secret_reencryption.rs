@@ -38,8 +38,9 @@ struct StoredSecretRow {
     stored: EncryptedSecret,
 }
 
-/// Sets whether SQLite overwrites replaced bytes with zeros (`secure_delete`) or leaves them in the page. Does nothing on PostgreSQL, which
-/// keeps replaced rows until they are vacuumed.
+/// Sets `secure_delete` of SQLite to `mode`. While it is on, SQLite overwrites replaced bytes with zeros, so that a secret that was stored
+/// in plaintext does not stay in the file. Does nothing on PostgreSQL, which has no such setting and keeps a replaced row until VACUUM
+/// removes it.
 async fn set_secure_delete(tx: &SystemTransaction, mode: &str) -> Result<()> {
     if tx.backend() == DbBackend::Sqlite {
         tx.all(&Sql::fixed(&format!("PRAGMA secure_delete = {mode}")), |_| Ok(())).await?;

@@ -18,7 +18,7 @@ pub(in crate::store) struct SecretTable {
     /// The column with the owner of a secret: the id of an endpoint, or the name of a secret of the server itself.
     pub owner: &'static str,
     pub value: &'static str,
-    /// The column of the store, if the secrets belong to a store.
+    /// The column with the id of the store (tenant), if the secrets belong to a store.
     pub store: Option<&'static str>,
 }
 

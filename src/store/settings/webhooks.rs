@@ -1,4 +1,5 @@
-//! Webhooks: subscriptions to events, and the secrets that deliveries are signed with. The deliveries are in `queues::deliveries`.
+//! Database queries for webhooks (subscriptions to events) and for the secrets that sign their deliveries. The queries for the deliveries
+//! themselves are in `queues::deliveries`.
 
 use sea_orm::{
     ActiveValue::{NotSet, Set},
@@ -119,7 +120,8 @@ impl Write {
         self.supersede(SECRETS, id.as_str(), secret, ends_at).await
     }
 
-    /// Deletes a subscription with its deliveries, logged attempts, secrets and kinds. The caller has locked the row of the subscription.
+    /// Deletes a subscription with its deliveries, logged delivery attempts, secrets and event kinds. The caller has locked the row of the
+    /// subscription.
     pub async fn delete_webhook(&self, id: &WebhookId) -> Result<()> {
         /// Builds the statement that deletes the rows of the subscription in a table.
         macro_rules! rows {

@@ -2,16 +2,16 @@
 //!
 //! By default SQLite runs the checkpoint within the commit that made the WAL long, and all writers wait until the copied pages are on disk.
 //! Here a separate connection runs the checkpoint in rounds. Pages that are written during a round are left to the next round. After the
-//! last round the writer itself copies the remaining pages, which are few unless the disk is slower than the writes. The next writer then
-//! finds a WAL that is copied to its end, and SQLite writes it from its beginning again (the WAL starts over). While a reader still needs
-//! an old snapshot, the checkpoint is tried again until that reader has ended.
+//! last round the writer itself copies the remaining pages, which are few unless the disk is slower than the writes. Now the WAL is copied
+//! to its end, so at the next write SQLite overwrites the WAL from its beginning (the WAL starts over). While a reader still needs an old
+//! snapshot, the checkpoint is tried again until that reader has ended.
 //!
 //! Guarantees:
 //! - The WAL starts over only once every page that was copied from it is on disk.
 //! - If a sync failed, the WAL does not start over while this process runs. Later, the first process that opens the file while no other
 //!   process has it open copies the WAL from its beginning.
-//! - A WAL that could not be copied here is copied by SQLite, within a commit, once it is [`WAL_HARD_LIMIT_FACTOR`] times as long as the
-//!   length at which a checkpoint is due. The WAL of an import is copied within the commits of the import.
+//! - If the rounds cannot copy the WAL, SQLite copies it within a commit, once the WAL has [`WAL_HARD_LIMIT_FACTOR`] times the length at
+//!   which a checkpoint is due. The WAL of an import is copied within the commits of the import.
 
 use std::time::Duration;
 
@@ -74,7 +74,7 @@ pub(in crate::store) enum CheckpointOutcome {
 /// WAL is kept from starting over.
 pub(in crate::store) fn rounds(file: &FileIdentity, sync: impl Fn(&Connection) -> Result<()>) -> Result<bool> {
     let (connection, keeper) = (open_writer(file.path())?, open_writer(file.path())?);
-    // The path may lead to another file by now.
+    // Fails if the path, by which both connections were opened, leads to another file by now.
     file.check()?;
     let mut copied = -1;
     for _ in 0..ROUNDS {

@@ -65,7 +65,8 @@ pub(in crate::store) struct FileIdentity {
 /// The state of the files at a check.
 #[derive(Clone, Copy, PartialEq)]
 struct FileState {
-    /// The length of the database, in bytes. A checkpoint after a VACUUM shortens the file and writes the new length into its header.
+    /// The length of the database, in bytes. A shorter file is not always damaged: a checkpoint after a VACUUM shortens the file and writes
+    /// the new length into its header.
     length: u64,
     /// When the database was last changed, in seconds and nanoseconds.
     changed: (i64, i64),
@@ -77,8 +78,8 @@ struct FileState {
 const LOOKS: u32 = 3;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 
-/// How long files that look wrong must stay unchanged before they count as broken. A checkpoint of another process writes the header first,
-/// and only the last page gives the file the length that the header states. Until then the file looks truncated.
+/// How long files that look wrong must stay unchanged before they count as broken. For example, a checkpoint of another process writes the
+/// header first and the last page last. In between, the file is shorter than its header states and looks truncated.
 const QUIET: Duration = Duration::from_secs(2);
 
 /// The first bytes of a SQLite file, and the offsets in its header of the page size (two bytes, big-endian, 1 for 65,536) and of the

@@ -8,17 +8,18 @@
 //! times as much as a statement.
 //!
 //! When the disk is full or fails, SQLite may roll the whole transaction back by itself. The writer then closes its connection, fails every
-//! member of the group, and refuses further statements of the current turn, which would otherwise commit on their own.
+//! member of the group, and refuses further statements of the current turn: outside of a transaction, SQLite would commit each of them at
+//! once.
 //!
-//! A writer sees what the earlier writers of its group did. If their commit fails, its own fails with them, so that no acknowledged write
-//! depends on a lost write. A writer that is refused gets its error without waiting for the commit, since an error does not claim that
-//! anything was stored.
+//! A writer sees what the earlier writers of its group did. They share one commit: if it fails, all their writes fail, so that no
+//! acknowledged write depends on a lost write. A writer whose statement fails gets its error without waiting for the commit, since an error
+//! does not claim that anything was stored.
 //!
 //! For a savepoint SQLite keeps the former content of each page that a turn changes, some twenty pages for a message. By default, once
 //! these pages are more than 64 KB, all of them go through a temporary file, with two system calls a page; `library` raises that limit.
-//! `.cargo/config.toml` compiles SQLite with `fdatasync` instead of `fsync`: the write-ahead log (WAL) is overwritten in place, so that
-//! there is seldom more to sync than its pages. It also compiles SQLite without the page pool that all connections would share, since they
-//! would share the pool's lock too.
+//! `.cargo/config.toml` compiles SQLite with `fdatasync` instead of `fsync`, so that a commit does not wait for the time stamps of the
+//! write-ahead log (WAL). It also compiles SQLite without a page pool for all connections, since these would wait for each other at the
+//! lock of the pool.
 
 use std::{
     ops::RangeInclusive,
@@ -53,9 +54,9 @@ use crate::store::{
 /// How many prepared statements the connection keeps.
 const STATEMENTS: usize = 256;
 
-/// The most pages that the connection's page cache keeps from one group to the next. In a file of less than a gigabyte SQLite scans the
-/// whole cache at each commit that reordered pages of a B-tree. The reason is that the reordering temporarily gives a page the number that
-/// the page at one gigabyte would have. Afterwards SQLite assumes that the cache holds pages after the end of the file.
+/// The most pages that the connection's page cache keeps from one group to the next. The number is small, since SQLite scans the whole
+/// cache at some commits: in a file of less than a gigabyte, at each commit that reordered pages of a B-tree. The reordering temporarily
+/// gives a page the number of the page at one gigabyte, so SQLite searches the cache for pages after the end of the file.
 const KEPT_PAGES: u32 = 2000;
 
 /// How many pages a group may change before SQLite writes them to the WAL ahead of the commit (cache spill). If such a page is then changed
@@ -354,7 +355,7 @@ impl ExclusiveTransaction {
         self.end("ROLLBACK").await
     }
 
-    /// Ends the transaction, on a blocking thread, since this waits for the disk.
+    /// Ends the transaction on a blocking thread, since a commit waits for the disk.
     async fn end(self, sql: &'static str) -> Result<()> {
         let ended = tokio::task::spawn_blocking(move || {
             self.connection.execute_batch(sql)?;

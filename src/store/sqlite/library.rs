@@ -126,8 +126,9 @@ pub(in crate::store) fn sync_file(connection: &Connection) -> Result<()> {
     succeeded(code)
 }
 
-/// Switches on the query planner stability guarantee (QPSG) of a connection of sqlx; returns whether that succeeded. The caller holds the
-/// lock of `handle`, so that no other thread uses the connection.
+/// Switches on the query planner stability guarantee (QPSG) of a connection of sqlx: SQLite then chooses the plan of a statement without
+/// regard to its bound values. Returns whether that succeeded. The caller holds the lock of `handle`, so that no other thread uses the
+/// connection.
 pub(in crate::store) fn enable_stable_query_plans(handle: NonNull<ffi::sqlite3>) -> bool {
     let mut enabled: c_int = 0;
     // SAFETY: the caller holds the lock of the handle; the option takes an int and a pointer to an int, which outlives the call.

@@ -105,7 +105,8 @@ impl Readers {
     }
 
     /// Runs a statement and returns its rows, each decoded by `decode`. A statement that exceeds its inline limit, or reads a whole table,
-    /// runs on a blocking thread. For that it needs a permit of `unbounded`, and a permit of `share` if the caller gives this semaphore.
+    /// runs on a blocking thread. There it needs a permit of the semaphore `unbounded`, and also one of the semaphore `share` if the caller
+    /// passes it.
     pub async fn all<T, D>(self: &Arc<Self>, sql: Sql, share: Option<&Arc<Semaphore>>, decode: D) -> Result<Vec<T>>
     where
         T: Send + 'static,
@@ -171,7 +172,7 @@ impl Readers {
     }
 
     fn open(&self) -> Result<ReadConnection> {
-        // The path may lead to another file by now, which has other records.
+        // Fails if the path leads to another file by now, which would have other records.
         self.file.check()?;
         let connection = open(self.file.path())?;
         let left = Arc::<Mutex<Option<ReadBudget>>>::default();
@@ -196,7 +197,7 @@ impl Readers {
     }
 }
 
-/// Opens a read-only connection. It has no progress handler yet, which would limit its statements.
+/// Opens a read-only connection, still without the progress handler that limits its statements.
 fn open(path: &Path) -> Result<Connection> {
     let connection = open_file(path)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);

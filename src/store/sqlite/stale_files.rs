@@ -1,5 +1,5 @@
-//! Stale files: refuses to open a database that has the write-ahead log (WAL) of another database next to it, or that an unfinished restore
-//! was to replace.
+//! Stale files: refuses to open a database if the write-ahead log (WAL) next to it belongs to another database, or if a restore of the
+//! database did not finish.
 //!
 //! The first page of a database contains its application id, a number that programs may choose; each copy that this program makes of a
 //! database gets a new one. A WAL can contain a newer version of the first page. If that version has another application id than the file,
@@ -19,7 +19,7 @@ use crate::store::{
 /// The suffix of the file that a restore prepares next to a database, in order to replace the database by it.
 pub(in crate::store) const RESTORING: &str = ".restoring";
 
-/// Returns an error if an unfinished restore was to replace the database.
+/// Returns an error if a restore of the database did not finish.
 pub(in crate::store) fn refuse_half_restored(database: &Path) -> Result<()> {
     let restoring = beside(database, RESTORING);
     if !restoring.exists() {
@@ -40,7 +40,7 @@ pub(in crate::store) fn refuse_foreign_log(path: &Path) -> Result<()> {
     if !holds_something(&log) || !holds_something(path) {
         return Ok(());
     }
-    // A file that cannot be read is reported by SQLite when the database is opened.
+    // A file that cannot be read is no error here: SQLite reports it when the database is opened.
     let ids =
         open_ignoring_wal(path).and_then(|file| application_id(&file)).and_then(|own| Ok((own, application_id(&open_keeping_wal(path)?)?)));
     match ids {

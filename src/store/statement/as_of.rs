@@ -10,7 +10,8 @@
 //! this page. Triggers write the data that distinguishes them: the column `placed_by` of a row, and the table `former_places` (on
 //! PostgreSQL migration `m0020_former_places`, on SQLite `m0022_moves_on_sqlite`). The cost of a page grows with the number of moves since
 //! the snapshot. For each move only a narrow row of `former_places` is read: on PostgreSQL for moves in all lists of the store, on SQLite
-//! for moves in all lists of all stores, since an index would cost each move more than it saves.
+//! for moves in all lists of all stores. On SQLite the table has no index by store, since the index would cost each move more time than it
+//! saves.
 
 use std::collections::BTreeSet;
 
@@ -304,8 +305,8 @@ impl Db {
         Ok(Page::cut(rows, page.size, position).map(|(row, _)| row))
     }
 
-    /// Returns the statement that reads moved rows whose sort position at the snapshot came after the cursor `after` in the list, at the
-    /// instant `from` or a later one (the list is sorted newest first).
+    /// Returns the statement that reads the moved rows that can belong on the page: at the snapshot, their sort position came after the
+    /// cursor `after` in the list, and was at the instant `from` or later (the list is sorted newest first).
     fn left_rows<T, M>(&self, store: Option<Param>, committed: &Committed, moved: M, page: &PageRequest, after: &Position, from: i64) -> Sql
     where
         T: MovingRow,

@@ -43,8 +43,8 @@ impl LookupTarget {
 impl Sql {
     /// Returns the statement that reads the rows of a table with these ids, of which there is at least one.
     ///
-    /// For several ids PostgreSQL is made to look each row up by its id. Otherwise its planner might choose to read all rows of the store:
-    /// the planner's statistics may describe only other stores, and do not exist until the first ANALYZE.
+    /// For several ids, the statement makes PostgreSQL look each row up by its id. Otherwise PostgreSQL's planner might choose to read all
+    /// rows of the store: its statistics may describe only other stores, and do not exist until the first ANALYZE.
     pub fn by_ids<'a>(backend: DbBackend, store: &StoreId, (columns, table): (&str, &str), ids: impl IntoIterator<Item = &'a str>) -> Self {
         let mut ids: Vec<&str> = ids.into_iter().collect();
         ids.sort_unstable();

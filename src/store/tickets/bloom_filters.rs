@@ -8,8 +8,8 @@
 //! look-up. Several labels or values may share a bit, so a set bit proves nothing, and the tickets that are not skipped are still looked
 //! up.
 //!
-//! Two bits for a value are a compromise: with one bit, two frequent first characters that share it would let twice as many tickets pass;
-//! three bits would set all 63 bits of a ticket with many values.
+//! Two bits for a value are a compromise. With one bit, two frequent first characters might share this bit, and twice as many tickets would
+//! pass. With three bits, a ticket with many values would have all 63 bits set and would always pass.
 //!
 //! Guarantees: a write of labels or values writes their bits in the same transaction. A ticket has all bits of its current labels and
 //! values, and may keep the bits of former values. Tests for the presence of a value, negations and searches for a single character do not
@@ -124,7 +124,8 @@ impl BloomPreFilter {
             let (least, most) = (least.max(*magnitudes.start()), most.min(*magnitudes.end()));
             let mut choices: Vec<BloomBits> = (least..=most).map(|magnitude| ValueProperty::Magnitude(magnitude).marks(field)).collect();
             if *magnitudes.end() < LARGEST {
-                // The greatest magnitude comes first: half of the whole numbers that pass have this magnitude.
+                // The greatest magnitude comes first, so that one comparison often suffices: half of the whole numbers that pass have this
+                // magnitude.
                 choices.reverse();
             }
             pad_choices(choices)
@@ -267,8 +268,8 @@ fn magnitude(number: f64) -> u64 {
     }
 }
 
-/// Returns the bits of all pairs of neighbouring characters (bigrams) in a folded text. A pair sets one bit, since a search for a part of a
-/// text usually tests several pairs.
+/// Returns the bits of all pairs of neighbouring characters (bigrams) in a folded text. A pair sets only one bit: a search for a part of a
+/// text usually tests several pairs, and so several bits.
 fn bigram_bits(field: &FieldId, folded: &str) -> BloomBits {
     let seed = number(&hashed(&["pairs", field.as_str()]), 0);
     let mut marks = BloomBits::default();
@@ -284,7 +285,7 @@ fn bigram_bits(field: &FieldId, folded: &str) -> BloomBits {
 const ALL_BITS: BloomBits = BloomBits(i64::MAX);
 
 /// Returns the two bits of a label, a value, a first character or a magnitude. These bits and the bits of pairs ([`bigram_bits`]) are
-/// stored. So a change of one of the two hashes requires a migration that computes the Bloom filters of all tickets again.
+/// stored. So a change of how bits are computed requires a migration that computes the Bloom filters of all tickets again.
 fn one(parts: &[&str]) -> BloomBits {
     let hash = hashed(parts);
     let first = number(&hash, 0) % 63;

@@ -183,8 +183,8 @@ impl Db {
     }
 
     /// Returns a subquery that applies the Bloom pre-filters within the covering index, joined with `tickets` for the tickets that pass.
-    /// For tickets that do not pass, only the index is read. In a plain scan of `tickets`, SQLite would record the position of each row
-    /// before it tests the columns of the index.
+    /// For tickets that do not pass, only the index is read. A plain scan of `tickets` would take longer: SQLite would record the position
+    /// of each row before it tests the columns of the index.
     fn pre_filtered_source(
         &self,
         filter: &TicketFilter,

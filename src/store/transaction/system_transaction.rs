@@ -1,9 +1,10 @@
 //! Write transactions that belong to no store (tenant). For example, they claim deliveries, number events, create stores, and delete old
 //! rows.
 //!
-//! On SQLite such a transaction is a savepoint on the connection of the single writer, as the write of a request is (see `group_commit`). A
-//! connection from a pool of sqlx would not do: when the disk is full or fails, SQLite rolls a transaction back by itself. sqlx does not
-//! notice that, and the pooled connection would hold the write lock for good. On PostgreSQL the transaction runs on a pooled connection.
+//! On SQLite such a transaction is a savepoint on the connection of the single writer, as the write of a request is (see `group_commit`).
+//! It does not run on a pooled connection of the library sqlx. When the disk is full or fails, SQLite rolls a transaction back by itself.
+//! sqlx would not notice that, and its connection would keep the write lock for good. On PostgreSQL the transaction runs on a pooled
+//! connection.
 
 use sea_orm::DbBackend;
 
@@ -106,8 +107,7 @@ mod tests {
         }
     }
 
-    /// When the file may not grow, SQLite rolls the transaction back by itself. On a pooled connection of sqlx the second such failure
-    /// would leave the write lock held for good.
+    /// When the file may not grow, SQLite rolls the transaction back by itself. The writer must notice that and release the write lock.
     #[tokio::test(flavor = "multi_thread")]
     async fn a_full_disk_leaves_no_lock_behind() {
         let fixture = Fixture::new().await;

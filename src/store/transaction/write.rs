@@ -4,9 +4,10 @@
 //! log (the list of changed records, which the search index follows) commit with the change or not at all. If the transaction is dropped
 //! without [`Write::commit`], it is rolled back.
 //!
-//! On PostgreSQL a frequent write sends two pipelined batches: first BEGIN and the SELECTs that lock its rows, then all its changes and
-//! COMMIT. All writes lock rows in one order, which prevents deadlocks: the advisory lock of the seats (memberships of users), then users,
-//! then accounts, then existing conversations, then their tickets, then contacts, then the counter of tickets.
+//! On PostgreSQL a frequent write, such as sending a message, needs only two pipelined batches of statements: first BEGIN and the SELECTs
+//! that lock its rows, then all its changes and COMMIT. All writes lock rows in one order, which prevents deadlocks: the advisory lock of
+//! the seats (memberships of users), then users, then accounts, then existing conversations, then their tickets, then contacts, then the
+//! counter of tickets.
 
 use std::sync::{
     Arc, Mutex,
@@ -53,8 +54,9 @@ pub struct Write {
     now: AtomicI64,
     /// The records that the commit adds to the change log.
     log: Mutex<WriteChangeLog>,
-    /// The value of [`Db::own_epoch`] when this transaction began. If the value has changed when the search index gets the record of an
-    /// inserted message, the search index reads the message from the database instead.
+    /// The value of the counter [`Db::own_epoch`] when this transaction began. If the counter has been incremented since, the search index
+    /// may already have an inserted message in a newer state. It then reads the message from the database and ignores the content that this
+    /// transaction reports.
     epoch: u64,
     /// On PostgreSQL: statements that are held back until the next statement and sent in one batch with it.
     later: Mutex<Vec<Sql>>,
@@ -88,8 +90,8 @@ impl<'a> Changed<'a> {
 }
 
 /// The kind of a change log entry that names no record. On PostgreSQL every write leaves a row in the change log, even if it changed no
-/// record that derived data follows ([`Changed`]): a standby is read only once it shows the newest transaction of a store (see
-/// `postgres::replica`).
+/// record that derived data follows ([`Changed`]): the log names the newest transaction of each store, and a standby is read only once it
+/// shows that transaction (see `postgres::replica`).
 pub(in crate::store) const UNTRACKED_KIND: &str = "other";
 
 /// The response that is stored with an idempotency key and sent again if the client repeats the request.
@@ -358,7 +360,7 @@ impl Write {
     /// this lock. Does nothing on SQLite, which has one writer at a time.
     pub async fn named_lock(&self, name: &str) -> Result<()> {
         if self.on_postgres() {
-            // The function returns `void`, which no decoder reads.
+            // `IS NULL` gives the row a boolean, since no decoder reads the result type `void` of the function.
             let sql = Sql::fixed("SELECT pg_advisory_xact_lock(hashtextextended($1, 0)) IS NULL").with(self.lock_name(name));
             self.first(sql, |_| Ok(())).await?;
         }

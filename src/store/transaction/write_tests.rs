@@ -236,8 +236,8 @@ async fn a_send_whose_connection_is_lost_is_refused_and_not_repeated() {
     assert_eq!(written(&fixture).await, before);
 }
 
-/// The first pipelined batch of a write changes nothing. If the idle connection from the pool turns out to be lost, the batch is sent again
-/// on another connection.
+/// The first pipelined batch of a write changes nothing, so it can be repeated. If the idle connection from the pool turns out to be lost,
+/// the batch is sent again on another connection.
 #[tokio::test]
 async fn a_send_begins_on_another_connection_where_its_own_is_lost() {
     let fixture = with_ticket(Fixture::alone().await).await;

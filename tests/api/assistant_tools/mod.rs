@@ -1,5 +1,5 @@
-//! Tests of the assistant tools over HTTP. [`Assistant`] is a client of the stateless revision of the protocol (MCP). `tests/mcp.sh` tests
-//! other clients and the older revisions of the protocol.
+//! Tests of the assistant tools (MCP), over HTTP and over standard input and output (`stdio`). [`Assistant`] is an HTTP client of the
+//! stateless revision of the protocol. `tests/mcp.sh` tests other clients and the older revisions of the protocol.
 
 mod access;
 mod drafts;

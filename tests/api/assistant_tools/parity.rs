@@ -129,7 +129,7 @@ fn every_operation_gives_the_same_data_by_tool_and_over_http() {
     }
     let with_comments = assistant.call("read_thread", json!({"conversationId": "conv-main", "pageSize": 5, "includeComments": true}));
     let comments = good_request(&over_http, "listInternalComments").query("pageSize", 10).send().ok();
-    // On both servers, the calls above have added one comment.
+    // On both servers, the calls above have added the same comment, so the lists are equal.
     assert_eq!(settled(&with_comments["comments"]), settled(&cleaned(&comments, 2_000)));
     reached.insert("listInternalComments");
     let all: BTreeSet<String> = routes().into_iter().map(|route| route.operation).collect();

@@ -117,8 +117,8 @@ fn a_link_opens_one_session() {
     let session = cookie(&opened);
     with_cookie(&fixture, &session, "GET", "/session").send().is(data);
     with_cookie(&fixture, &format!("a=b; {session}; c=d"), "GET", "/session").send().ok();
-    // The session is found although another host of the same site has set a cookie with the same name, or a proxy has added an
-    // `authorization` header of another scheme.
+    // The server also finds the session if the request has a second cookie with the same name, which another host of the same site may
+    // have set, or an `authorization` header of another scheme, which a proxy may have added.
     with_cookie(&fixture, &format!("counterpart_session=junk; {session}"), "GET", "/session").send().ok();
     with_cookie(&fixture, &session, "GET", "/session").header("authorization", "Basic YTpi").send().ok();
     assert_eq!(opened.header("cache-control"), Some("no-store"));
@@ -200,7 +200,7 @@ fn another_site_cannot_change_anything_with_a_session_cookie() {
     {
         make().header("origin", origin).send().fails(403);
     }
-    // Browsers post forms to other sites without a preflight request, in these three media types.
+    // Browsers post forms in these three media types to other sites without a preflight request. So the server itself must refuse them.
     for media in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data"] {
         let form = with_cookie(&fixture, &session, "POST", "/keys").header("content-type", media).header("origin", "http://evil.example");
         form.bytes("{\"name\":\"Forged\",\"scopes\":[\"labels:read\"]}").send().fails(403);

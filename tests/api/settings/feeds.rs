@@ -1,5 +1,5 @@
-//! Tests of the two feeds of a store, from which a client reads what has changed: the feed of events, with long polling, and the feed of
-//! changed records. Also tests the command `counterpart copy`, which keeps a copy of a store up to date.
+//! Tests of the two feeds of a store, from which a client reads what has changed: the feed of events and the feed of changed records. Both
+//! support long polling (the query parameter `wait`). Also tests the command `counterpart copy`, which keeps a copy of a store up to date.
 
 use std::{collections::BTreeMap, fs, thread, time::Duration};
 
@@ -195,7 +195,7 @@ fn a_copy_is_equal_to_an_export() {
     fixture.call("DELETE", "/users").query("id", "seat-invited").send().ok();
     copy(&fixture.token);
     equal();
-    // The server no longer has the changes that follow the copy's position in the feed. So the copy begins again with a snapshot.
+    // Makes the server forget the changes that follow the copy's position in the feed. So the next copy begins again with a snapshot.
     database.sql("UPDATE change_feeds SET last_sequence = last_sequence + 1000, forgotten = last_sequence + 1000");
     shop.comment("conv-free", "later").ok();
     copy(&fixture.token);

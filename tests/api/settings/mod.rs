@@ -1,6 +1,6 @@
-//! Tests of the settings API (`/settings/v1`), with which owners and admins manage a store: who has access to it, and all of its
-//! operations. Each test has a separate server, usually a [`SettingsFixture`]. Responses, and requests that succeed, are checked against
-//! the OpenAPI document of the settings API.
+//! Tests of the settings API (`/settings/v1`), with which owners and admins manage a store: its authentication, and all of its operations.
+//! Each test has a separate server, usually a [`SettingsFixture`]. Responses, and requests that succeed, are checked against the OpenAPI
+//! document of the settings API.
 
 mod access;
 mod audit;

@@ -1,5 +1,5 @@
-//! Tests of rules for all operations of the settings API: the JSON object that every response has (the envelope), the order of checks, and
-//! responses to malformed requests. Also tests that the settings page loads nothing from other hosts.
+//! Tests of rules for all operations of the settings API: responses to malformed bodies, unknown paths and wrong methods, and the
+//! credentials that the OpenAPI document lists. Also tests that the settings page loads nothing from other hosts.
 
 use serde_json::json;
 

@@ -12,7 +12,7 @@ use crate::{
     writes::{parsed, races::race},
 };
 
-/// The number of messages in an album, which a channel delivers at the same time.
+/// The number of messages in an album. A channel delivers them at the same time.
 const ALBUM: usize = 24;
 const ALBUMS: usize = 20;
 
@@ -88,8 +88,8 @@ fn spelled(person: usize, way: usize) -> (&'static str, String) {
 
 /// Returns the inbound message number `n`, in one of the forms that channels really use.
 fn real_shaped(n: usize) -> Value {
-    // Each property has a list of variants. From one message to the next, the choice moves on by a prime number, which differs for each
-    // property, and by one more after every `of.len()` messages. So the messages combine the variants in many ways.
+    // Chooses one of the variants `of` of a property. The choice depends on the message's number and on a prime number, which differs for
+    // each property. So the messages combine the variants in many ways.
     let pick = |prime: usize, of: &[Value]| of[(n * prime + n / of.len()) % of.len()].clone();
     let person = (n * 37 + n / PEOPLE) % PEOPLE;
     let (account, reference) = spelled(person, n / PEOPLE + person);
@@ -168,7 +168,7 @@ fn holds_all(fixture: &SettingsFixture, answers: &[Value]) {
         assert_eq!(shown["allMsgCnt"], expected.len());
         references.insert(shown["referenceId"].as_str().unwrap_or_default().to_owned());
     }
-    // Each conversation has the normalised form of its sender's reference, which [`spelled`] returns as spelling 0.
+    // Each conversation has the normalised form of its sender's reference, which [`spelled`] returns if `way` is 0.
     assert_eq!(references, (0..PEOPLE).map(|person| spelled(person, 0).1).collect());
 }
 

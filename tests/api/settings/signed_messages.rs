@@ -1,5 +1,5 @@
 //! Tests of inbound messages that are posted by a bridge, which is an endpoint that connects an account to its channel. The bridge signs
-//! them with its secret instead of sending a token. `src/app/signed_inbound_tests.rs` tests thousands of requests that are refused.
+//! each message with its secret instead of sending a token. `src/app/signed_inbound_tests.rs` tests thousands of requests that are refused.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -39,7 +39,7 @@ fn an_added_user_signs_in_and_is_seen_by_the_contract() {
     assert_eq!((&shown["userId"], &shown["name"]), (&json!(user), &json!("Noi")));
     let theirs = grant(&fixture.shop, "token", &user);
     assert_eq!(fixture.call_as(&theirs, "GET", "/session").send().ok()["role"], "admin");
-    // The role record of the first admin is used for the second admin, too.
+    // Both added admins have the same role record: the server does not create another one.
     let second = add(&fixture, &fixture.token, "fon@shop.example", "admin").ok();
     assert_eq!(second["role"], seat["role"]);
     // A user who is no longer an admin loses the token. The token stays invalid even if the user then becomes an owner.

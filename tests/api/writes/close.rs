@@ -213,9 +213,10 @@ fn a_closed_ticket_is_sorted_by_the_last_message_of_its_window() {
     assert_eq!(first(json!(["closed"])), "t-shut");
 }
 
-/// A conversation has two tickets. The newer one, `t-later`, is closed, while the older one is still open. Only an import can create this
-/// state. A ticket has only messages that were sent after the ticket before it was closed. At first, `m-2` belongs to `t-later`. Then the
-/// test closes the older ticket. Since `m-2` was sent before this moment, it now belongs to the older ticket.
+/// A conversation has two tickets. The newer ticket, `t-later`, is closed, while the older ticket, `t-free`, is still open. Only an import
+/// can create this state. A ticket has only messages that were sent after the previous ticket was closed. While `t-free` is open, this rule
+/// excludes nothing: the message `m-2` belongs to both tickets, and `t-later` is sorted by it. Then the test closes `t-free`. The message
+/// `m-2` was sent before that, so it no longer belongs to `t-later`.
 #[test]
 fn a_message_that_moves_to_the_older_of_two_tickets_no_longer_sorts_the_other() {
     let mut lines = crate::fixture::write_store();

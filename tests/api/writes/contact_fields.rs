@@ -44,8 +44,8 @@ fn the_first_custom_field_is_guarded_by_the_timestamp_of_the_contact() {
 fn another_timestamp_than_the_stored_one_is_a_conflict() {
     let shop = WriteFixture::open();
     shop.assert_unchanged(|| {
-        // Wrong timestamps: a stale one, two that are later than the stored one, and the timestamp of the contact although its custom
-        // fields have one.
+        // Wrong timestamps: a stale one, two that are later than the stored one, and that of the contact. The timestamp of the contact
+        // counts only while its custom fields have no timestamp.
         for wrong in [at("01-19T23:59:59.999"), at("01-20T00:00:00.001"), "2099-01-01T00:00:00Z".into(), at("02-01T00:00")] {
             for value in [json!("after"), json!("before"), Value::Null] {
                 shop.set_contact_at("con-mia", "c-text", value, &wrong).fails(409);

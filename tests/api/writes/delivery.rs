@@ -1,5 +1,5 @@
-//! Tests of the outbox, the queue of messages that wait to be sent. A message is sent after the response to its request. If the channel
-//! does not accept it, the server tries again, and finally gives up.
+//! Tests of the outbox, the queue of messages that wait to be sent. A message is sent after the response to its request. If the attempt
+//! fails, the server tries again, and finally gives up. If the channel refuses the message, the server gives up at once.
 
 use serde_json::{Value, json};
 
@@ -54,7 +54,7 @@ fn failures_are_retried_and_refusals_are_not() {
     assert_eq!(refused[0]["attempts"], 1);
     shop.until("the first was tried", || {
         let line = of("conv-line");
-        // All three are in the outbox until the first has been sent.
+        // All three messages of `conv-line` are in the outbox until the first one has been sent.
         assert!(line.len() < 3 || line[1]["attempts"] == 0, "no message overtakes another of its conversation: {line:?}");
         line.len() < 3 || line[0]["attempts"] != 0
     });

@@ -23,8 +23,8 @@ fn more_channels() -> Vec<Value> {
         account("rt-mail", "outlook", "shop@example.com"),
         account("rt-wid", "widget", "Widget"),
         line("template", template),
-        // This reference is not a phone number: builds that did not yet normalise phone numbers stored such references. `asStored` makes
-        // the import accept it.
+        // This reference is not a phone number. Earlier versions of the server, which did not normalise phone numbers, stored such
+        // references. `asStored` makes the import accept it.
         with(
             line(
                 "conversation",

@@ -133,8 +133,8 @@ fn writes_to_a_ticket_and_to_its_conversation_do_not_deadlock() {
 }
 
 /// Each conversation has an open ticket and a closed one that was opened later; only an import can create this state. The closed ticket has
-/// the smaller id. Tickets are locked in the order of their ids, so a request that closes the open ticket and a request that changes labels
-/// must both lock the closed ticket first.
+/// the smaller id. To avoid deadlocks, the server locks tickets in the order of their ids. So a request that closes the open ticket and a
+/// request that changes labels must both lock the closed ticket first.
 #[test]
 fn closing_the_older_of_two_tickets_does_not_deadlock() {
     let mut lines = crate::fixture::write_store();

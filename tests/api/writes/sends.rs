@@ -1,5 +1,5 @@
-//! Tests of POST /messages, and of rules for all operations that send: messaging windows, e-mail threads, idempotency keys and concurrent
-//! sends.
+//! Tests of POST /messages, and of rules for all operations that send: messaging windows (the time after a message of the contact in which
+//! a channel accepts texts), e-mail threads, idempotency keys and concurrent sends.
 
 use serde_json::{Value, json};
 

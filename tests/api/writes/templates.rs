@@ -119,7 +119,7 @@ fn a_template_is_sent_whenever_the_contact_last_wrote() {
         reply(&shop, "conv-wa", &format!("tpl-{status}"), json!([])).is(acknowledged());
     }
     assert_eq!(shop.conversation("conv-wa")["allMsgCnt"], 6);
-    // After the template, a text message is still refused: only a message of the contact opens the messaging window.
+    // After the template, a text message is still refused: WhatsApp accepts texts only for some time after a message of the contact.
     shop.text("conv-wa-late", "x").refuses("body.conversationId");
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# run.sh REVISION TOOLS SCRATCH: generates a Python client from the OpenAPI document with openapi-generator, whose models are pydantic
-# models, and runs calls.py, which uses the client. COUNTERPART_URL and COUNTERPART_KEY are the URL of a live server of that revision and an
-# API key. REVISION is rev-a or rev-b, TOOLS is the folder of the installed tools, and SCRATCH is a folder for generated files.
+# run.sh REVISION TOOLS SCRATCH: generates a Python client with pydantic models from the OpenAPI document, using openapi-generator. Then
+# runs calls.py, which uses the client. REVISION is rev-a or rev-b, TOOLS is the folder of the installed tools, and SCRATCH is a folder for
+# generated files. COUNTERPART_URL and COUNTERPART_KEY are the URL of a live server of that revision and an API key.
 set -euo pipefail
 revision=$1 tools=$2 scratch=$3/pydantic-$1
 here=$(cd "$(dirname "$0")" && pwd)

@@ -1,4 +1,4 @@
-// The typed calls that both API revisions have, by openapi-fetch with the types that openapi-typescript generates from the document.
+// Typed calls that both API revisions have, with openapi-fetch and the types that openapi-typescript generates from the document.
 import assert from "node:assert/strict";
 import createClient from "openapi-fetch";
 import type { components, paths } from "./document.js";
@@ -53,7 +53,7 @@ refused(await write(8), 409, "body.ticketFieldsUpdatedAt");
 const after = await client.GET("/tickets", { params: { query: { ticketId: "ticket-3" } } });
 assert.equal(after.data?.data.ticketFields?.["items"], 7);
 
-// The known channels have a type of their own. The type of a channel allows any other text too.
+// The type `KnownChannel` has the channels that the document lists. The type `Channel` also allows any other text.
 type Known = components["schemas"]["KnownChannel"];
 const gmail: Known = "gmail";
 const channel: components["schemas"]["Channel"] | undefined = ticket.account?.channel;

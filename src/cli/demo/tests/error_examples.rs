@@ -14,7 +14,7 @@ use crate::http::{
 /// The maximum number of times that a request is repeated until it is refused, for example by a limit on the number of a store's records.
 const UNTIL_REFUSED: usize = 200;
 
-/// Records the error responses of the operations of one OpenAPI document.
+/// Records the error responses for each operation of one OpenAPI document.
 struct Recorder<'e> {
     examples: &'e Examples,
     routes: Vec<Route>,
@@ -217,7 +217,8 @@ impl Recorder<'_> {
             let role = json!({ "kind": "role", "record": { "id": "owner", "name": "Owner", "kind": "agent" } }).to_string();
             let spool = RereadableInput::copy(Cursor::new(role)).unwrap();
             import::run(bench.service.db(), bench.service.clocks_and_ids(), &STORE.into(), spool, Options::default()).await.unwrap();
-            // `sendLink` checks no role, but refuses requests from the pages of other origins.
+            // The owner now has the role of an agent, so the settings API refuses the owner's requests. `sendLink` checks no role: it
+            // refuses this request because of its foreign origin.
             let foreign = |sent: EditableRequest| {
                 if sent.route.operation_id == "sendLink" { sent.with("origin", "https://example.org") } else { sent }
             };

@@ -24,8 +24,8 @@ async fn a_message_is_posted_signed_and_gets_its_ids_from_the_response() {
     });
     assert_eq!(body(&seen), expected);
     assert_eq!((bench.undelivered().await, bench.due().await, bench.sent().await), (vec![], None, 1));
-    // The channel may report a sent message as an inbound one (echo). The echo is recognised by the channel's id of the message. The thread
-    // is found by the new reference id in the response.
+    // The channel may report a sent message as an inbound one (echo). The echo is recognised by `x-1`, the channel's id of the message. A
+    // new message of the thread is assigned to the conversation by `thread 7`, the reference id that the bridge returned.
     let echo = bench.receive("x-1", "whatever").await;
     assert_eq!((echo.duplicate, echo.message_id.as_str()), (true, id.as_str()));
     let next = bench.receive("x-2", "thread 7").await;

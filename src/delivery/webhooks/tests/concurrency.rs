@@ -53,7 +53,7 @@ async fn the_lease_of_an_attempt_expires() {
     let log = bench.log(&id).await;
     let got: Vec<_> = log.iter().map(|one| (one.attempt, one.status, one.reason.as_deref(), one.outcome.as_str())).collect();
     assert_eq!(got, [(1, Some(500), None, "late"), (1, Some(200), None, "late"), (2, None, Some("down"), "retrying")]);
-    // The late success counts as a delivery: a replay does not send the event again.
+    // The late success counts as a delivery, so a replay of missing events does not send the event again.
     bench.service.enable_webhook(&bench.editor(), &id, false).await.unwrap();
     assert_eq!(bench.service.replay(&bench.editor(), &id, Replay { missing: true, ..every() }, true).await.unwrap(), 0);
 }
@@ -142,7 +142,8 @@ async fn a_hanging_endpoint_delays_only_its_own_events() {
     while well.iter().any(|endpoint| endpoint.count() < 50) {
         worker.begin_due().await.unwrap();
         assert!(worker.attempts.len() <= 4 * MAX_ATTEMPTS_PER_DESTINATION);
-        // `begin_due` may already have joined the last attempt at the endpoints that respond; only hanging attempts are left then.
+        // `begin_due` may already have joined the last attempt at the endpoints that respond. Then only hanging attempts are left, so the
+        // wait for the end of an attempt has a time-out.
         if let Ok(Some(ended)) = tokio::time::timeout(SHORT, worker.attempts.join_next_with_id()).await {
             worker.ended(ended);
         }

@@ -34,7 +34,8 @@ impl Renderer for Brief {
     }
 }
 
-/// The test fixture: a store on a database of its own, since a worker claims the due events of all stores in a database.
+/// The test fixture: a store on a database of its own. A worker claims the due events of all stores in a database, so on a shared database
+/// it would also claim the events of other tests.
 pub(super) struct Bench {
     pub(super) fixture: Fixture,
     pub(super) clock: Arc<MovableClock>,

@@ -39,12 +39,12 @@ const PATIENT: Duration = Duration::from_secs(2);
 /// The pause that the busy endpoint asks for, in milliseconds.
 const ASKED: i64 = 90_000;
 
-/// (period, offset): of each `period` events, the endpoints `Hangs` and `Drips` are slow with the event at `offset`. A slow attempt
-/// occupies a slot of the worker for the whole time-out.
+/// (period, offset): of each group of `period` events, the endpoints `Hangs` and `Drips` are slow with only one, the event at the index
+/// `offset`. There are so few slow events because a slow attempt occupies a slot of the worker for the whole time-out.
 const SLOW: (usize, usize) = (50, 7);
 
 /// When an attempt is due, the test moves the clock a little beyond the due time: by 1 / `STRIDE` of the time since the start of the test.
-/// So attempts with almost the same due time are made together, and no attempt is later than that.
+/// So the test makes attempts with almost the same due time together, and no attempt is delayed by more than this margin.
 const STRIDE: i64 = 40;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -204,7 +204,7 @@ impl Subscriber {
         outcomes
     }
 
-    /// Returns the number of attempts by outcome that this endpoint must cause before any replay.
+    /// Returns the number of attempts by outcome and status that this endpoint must cause before any replay.
     fn expected(&self, events: usize) -> BTreeMap<(String, Option<i64>), usize> {
         let slow = (0..events).filter(|place| place % SLOW.0 == SLOW.1).count();
         let counts = match self.manner {

@@ -58,8 +58,8 @@ const OURSELVES: [&str; 27] = [
     "http://LocalHost",
 ];
 
-/// URLs with credentials before the host, which is this machine; most of the credentials look like another host. A subscription with such a
-/// URL is refused.
+/// URLs of this machine with credentials before the host. Most of the credentials look like another host. The server refuses a subscription
+/// with such a URL.
 const WITH_A_NAME: [&str; 5] = [
     "http://example.com@127.0.0.1",
     "http://example.com:80@127.0.0.1",

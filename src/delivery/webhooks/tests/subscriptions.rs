@@ -89,7 +89,7 @@ async fn a_change_of_a_subscription_applies_to_later_events() {
     let bench = Bench::new().await;
     let endpoint = TestEndpoint::says("200 OK").await;
     let mut worker = bench.worker();
-    // This event is recorded before the subscription is created, but has no sequence number yet. It must not be delivered.
+    // This event is recorded before the subscription is created, but gets its sequence number only later. It must not be delivered.
     bench.event().await;
     let (id, _) = bench.hook_for(&endpoint.url, &["ticket.closed"], None).await;
     bench.event().await;

@@ -5,7 +5,7 @@ import { known } from "./settings_api.js";
 import { t } from "./texts.js";
 
 // Makes an error message of the server readable for users. A message may begin with the name of a property, such as `body.url`. If the form
-// has an input with this name, the label of the input replaces the name in the message.
+// has an input for this property (here an input with the name `url`), the label of the input replaces the name in the message.
 export function readable(message, form) {
   const [prefix, member] = /^`(?:body\.)?([\w.[\]]+)`:? */.exec(message) ?? ["", ""];
   const input = form?.elements[member.split(/[.[]/)[0]];

@@ -26,8 +26,8 @@ function linkRefused(refused) {
   throw refused.status === 401 ? new Refused(401, t("gate-link-refused")) : refused;
 }
 
-// Handles the error of a sign-in link that the server refused. If the status is 401 (the link is used up or expired) and a session is still
-// open, the page continues with that session.
+// Called if the server refuses a sign-in link. If the status is 401 (the link is unknown, used up or expired) and the browser still has an
+// open session, the page continues with the open session.
 async function without(refused) {
   const open = refused.status === 401 && (await get("/session").catch(() => undefined));
   if (!open) throw refused;
@@ -65,7 +65,7 @@ async function enter() {
   announce(opened.note ?? "");
 }
 
-// Shows the sign-in form (the gate) in place of everything else.
+// Hides the tabs, and shows the gate: the part of the page that is for users who are not signed in.
 function leave({ status, message }) {
   known.session = undefined;
   for (const dialog of all("dialog[open]")) dialog.close();

@@ -12,8 +12,8 @@ const HURRIED_MILLIS = 500;
 const views = {};
 export const acts = { reload: () => load(here()), older: () => load(here(), false, true) };
 
-// The number of refreshes that still come after the shorter pause `HURRIED_MILLIS`. A change by the user sets this number, since the effect
-// of the change, such as a delivery, may be visible only a little later.
+// How many of the next refreshes use the short pause `HURRIED_MILLIS`. A change by the user sets this number: the effect of the change,
+// such as a delivery, may be visible only after a moment, and is then shown soon.
 let hurried = 0;
 let refreshing;
 
@@ -27,7 +27,7 @@ let refreshing;
 //   id: the name of the property that identifies a record
 //   label: the name of the property that names a record to a screen reader, or a function that returns this text
 //   fetch: fetches the records
-//   more: fetches the records before a position
+//   more: fetches the records that are older than the record with a given `position`
 //   fill: shows a record in a row (see `show` in `elements.js`)
 //   acts: the functions of the tab's buttons, by the name in `data-act`
 //   turn: called when the tab is shown, with the part of the URL fragment after `NAME/`, or undefined if there is no such part

@@ -9,8 +9,8 @@ const PLANE = "/settings/v1";
 // `kinds`: every scope and every kind of event, as the OpenAPI document of the settings API lists them.
 export const known = { session: undefined, names: new Map(), owner: "", accounts: [], scopes: [], kinds: [] };
 
-// Returns a map from the `userId` of each user to the user's name, or else to the e-mail address. `seats`: the users of the store, and the
-// invited people, who have no `userId` yet.
+// Returns a map from the `userId` of each user to the text that the page shows for the user: the name, or else the e-mail address, or else
+// the `userId`. `seats`: the users of the store, and the invited people, who have no `userId` yet.
 const namesOf = (seats) => new Map(seats.filter((seat) => seat.userId).map((seat) => [seat.userId, seat.name ?? seat.email ?? seat.userId]));
 
 // Stores the names of the users, and the name of the store's oldest owner: the first owner in `seats`, since the settings API lists the
@@ -58,7 +58,8 @@ async function ask(method, path, { query = {}, body } = {}) {
   try {
     return (await fetched(`${PLANE}${path}${given.length ? "?" : ""}${new URLSearchParams(given)}`, { method, ...json })).data;
   } catch (refused) {
-    // An error message that begins with a property name in backquotes is about the request. The session has not ended then.
+    // An error message that begins with a property name in backquotes, such as `body.userId`, is about the content of the request. The
+    // session has not ended then.
     const ended = [401, 403].includes(refused.status) && !refused.message.startsWith("`");
     if (asking && asking === known.session && ended) unwelcome(refused);
     throw refused;

@@ -160,11 +160,12 @@ async fn what_is_there_already_is_counted() {
         fixture.execute(&insert(&fixture, id, open, false, None)).await.unwrap();
     }
     if fixture.db.backend() == DbBackend::Postgres {
-        // Makes the totals wrong, as a former version of `m0008_totals` did if rows were written while it ran.
+        // Makes the totals wrong, as an earlier version of `m0008_totals` did if rows were written while it ran. The migration
+        // `m0011_recounted` must correct them.
         fixture.execute("UPDATE totals SET value = value + 7").await.unwrap();
         fixture.migrate_again("m0011_recounted").await;
         agree(&fixture).await;
-        // The migration runs while another transaction adds up the partial totals.
+        // Runs the migration while another transaction replaces the parts of each total by their sum.
         let folding = fixture.db.begin().await.unwrap();
         let names = Sql::of(&fixture.store, "SELECT DISTINCT name FROM totals WHERE store_id = $1");
         for name in fixture.db.all(names, |cells| cells.take::<String>()).await.unwrap() {

@@ -1,4 +1,4 @@
-// The tab of the audit log.
+// The tab of the audit log: what was changed, when, and by whom.
 
 import { PAGE_ROWS, add, table } from "../sections.js";
 import { stamp } from "../elements.js";

@@ -1,5 +1,5 @@
-// The tab of drafts: messages to contacts that an assistant proposed, and that the user sends, edits or discards. The dialog of a draft
-// also shows the last messages of its conversation.
+// The tab of drafts: messages to contacts that an AI assistant proposed, and that the user sends, edits or discards. The dialog of a draft
+// also shows the last messages of the conversation.
 
 import { add, changed, confirmAndPerform, table } from "../sections.js";
 import { openDialog } from "../dialogs.js";

@@ -115,7 +115,8 @@ const view = add({
   outside: ROW + DIALOG,
 });
 
-// Selecting a write scope also selects its read scope. Clearing a read scope also clears its write scope.
+// A write scope includes the read scope of the same resource. So selecting `tickets:write` also selects `tickets:read`, and clearing
+// `tickets:read` also clears `tickets:write`.
 one("#scopes").addEventListener("change", ({ target }) => {
   const [noun, access] = target.value.split(":");
   const other = one(`[value="${noun}:${access === "write" ? "read" : "write"}"]`, one("#scopes"));

@@ -6,7 +6,7 @@ import { accountText, get, known, post } from "../settings_api.js";
 import { t } from "../texts.js";
 
 const LIMIT = 200;
-// The pause between a click on "Send again" and the check whether the channel has accepted the message.
+// The pause after a click on "Send again" or "Try now", before the tab checks whether the channel has accepted the message.
 const ATTEMPT_MILLIS = 1500;
 
 const ROW = `<template id="undelivered-row"><tr role="row">

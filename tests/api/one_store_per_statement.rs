@@ -47,7 +47,7 @@ fn is_of_one_store(statement: &str) -> bool {
     let inserts = plain.starts_with("INSERT INTO") && plain.split(')').next().is_some_and(|columns| columns.contains("store_id"));
     let compared = plain.match_indices("store_id").any(|(at, name)| {
         let rest = plain[at + name.len()..].trim_start();
-        rest.strip_prefix('=').is_some_and(|value| value.trim_start().starts_with('$'))
+        rest.strip_prefix('=').is_some_and(|value| value.trim_start().starts_with(['$', '?']))
     });
     inserts || compared
 }
@@ -72,7 +72,7 @@ fn check(server: &Server, calls: Vec<(String, Call)>) {
         let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         lines
             .filter(|line| line["message"] == "a slow statement")
-            .filter_map(|line| Some((line["request_id"].as_str()?.to_owned(), line["statement"].as_str()?.to_owned())))
+            .filter_map(|line| Some((line["span"]["request_id"].as_str()?.to_owned(), line["statement"].as_str()?.to_owned())))
             .collect()
     };
     until("statements of each request are logged", || {

@@ -9,7 +9,7 @@ must have no gap. Called by tests/citus.sh.
 usage: drill.py BINARY FOLDER COORDINATOR_URL WORKER_FOLDER MESSAGES SECONDS
 WORKER_FOLDER has the data of the worker that is killed. MESSAGES is the size of the store that is moved. SECONDS is the length of each
 phase of the load."""
-import http.client, json, os, subprocess, sys, threading, time, types
+import json, os, subprocess, sys, threading, time, types
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "faults"))
 from server import AT, CONVERSATIONS, Load, Server, records
@@ -92,22 +92,15 @@ def losses(server, store, acknowledged):
     return sum(text not in kept for text in acknowledged), len(texts) - len(kept), gaps
 
 
-def post(server, key, path, body):
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=40)
-    connection.request("POST", path, json.dumps(body), {"x-api-key": key, "content-type": "application/json"})
-    answer = connection.getresponse()
-    return answer.status, answer.read()
-
-
 def searched(server, key, count):
     """Creates contacts, and searches for each. Returns how many searches found the contact, and the slowest in seconds."""
     found, slowest = 0, 0.0
     for number in range(count):
         name = f"Wanted{number}x{time.monotonic_ns()}"
-        status, answer = post(server, key, "/v1/contacts", {"firstName": name})
+        status, answer = one_node.post(server.port, key, "/v1/contacts", {"firstName": name})
         if status != 200: raise RuntimeError(f"the contact was not created: {status} {answer[:200]}")
         began = time.monotonic()
-        status, answer = post(server, key, "/v1/contacts/list", {"search": name})
+        status, answer = one_node.post(server.port, key, "/v1/contacts/list", {"search": name})
         slowest = max(slowest, time.monotonic() - began)
         found += status == 200 and name.encode() in answer
     return found, slowest
@@ -129,7 +122,7 @@ def worker_killed(server, keys, port):
     quiet = time.monotonic()
     before = (len(hit.acknowledged), hit.refused)
     found, slowest = searched(server, keys[there[-1]], SEARCHES)
-    refused_search = post(server, keys[here[-1]], "/v1/contacts/list", {"search": "C 1"})[0]
+    refused_search = one_node.post(server.port, keys[here[-1]], "/v1/contacts/list", {"search": "C 1"})[0]
     time.sleep(SECONDS)
     refused, acknowledged = hit.refused - before[1], len(hit.acknowledged) - before[0]
     back = time.monotonic()

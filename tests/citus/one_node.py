@@ -3,7 +3,7 @@
 Citus counts the statements that it runs: with the store, or without one if it did not know the store when it planned the statement. Each
 statement without a store is explained, with the id of a store as the value of each parameter that is a text. Its plan must have one task.
 The exceptions are those that src/store/SCALING.md lists. Called by drill.py."""
-import http.client, json, re, subprocess, threading
+import http.client, json, re, subprocess, threading, time
 from server import AT
 
 REQUESTS = 10_000
@@ -39,18 +39,33 @@ WRITES = [
     ("POST", "/v1/messages", {"conversationId": "c{n}", "text": "text {i}"}),
     ("POST", "/v1/messages/internal-comments", {"conversationId": "c{n}", "text": "comment {i}"}),
     ("PATCH", "/v1/conversations/labels", {"conversationId": "c{n}", "addLabels": ["l0"]}),
-    ("PATCH", "/v1/conversations/labels", {"conversationId": "c{n}", "removeLabels": ["l0"]}),
+    ("PATCH", "/v1/conversations/labels", {"conversationId": "c{n}", "addLabels": [], "removeLabels": ["l0"]}),
     ("POST", "/v1/conversations/mark-read", {"conversationId": "c{n}"}),
     ("POST", "/v1/contacts", {"firstName": "New {i}"}),
 ]
 # Records of each store beside those of the other drills: what the requests ask for.
 RECORDS = [{"kind": "label", "record": {"id": "l0", "label": "Urgent", "color": "#000000"}}] + [
     {"kind": "ticket", "record": {
-        "id": f"t{n}", "conversationId": f"c{n}", "contactId": f"k{n}", "accountId": "a1", "channel": "widget", "isOpen": True, "isSpam": False,
-        "isFollowUp": False, "openedAt": AT, "createdAt": AT, "updatedAt": AT}}
+        "id": f"t{n}", "conversationId": f"c{n}", "contactId": f"k{n}", "accountId": "a1", "channel": "widget", "isOpen": True,
+        "isSpam": False, "isFollowUp": False, "openedAt": AT, "createdAt": AT, "updatedAt": AT}}
     for n in range(8)]
 SCOPES = ",".join(f"{noun}:read" for noun in ("messages", "tickets", "contacts", "conversations", "labels", "users", "teams"))
 SCOPES += ",messages:write,contacts:write,conversations:write"
+
+
+def post(port, key, path, body):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=40)
+    connection.request("POST", path, json.dumps(body), {"x-api-key": key, "content-type": "application/json"})
+    answer = connection.getresponse()
+    return answer.status, answer.read()
+
+
+def await_index(port, key, seconds=120):
+    """Waits until the search index is built."""
+    end = time.monotonic() + seconds
+    while post(port, key, "/v1/contacts/list", {"search": "C 1"})[0] != 200:
+        if time.monotonic() > end: raise RuntimeError(f"the search index was not built within {seconds} seconds")
+        time.sleep(0.5)
 
 
 def ask(url, *commands):
@@ -87,13 +102,15 @@ def tasks(url, statement):
 
 def check(server, keys, url):
     """Sends the requests and checks the statements. Returns whether all is as it should be."""
+    await_index(server.port, keys[0])
     ask(url, "SELECT citus_stat_statements_reset()", "SELECT pg_stat_statements_reset()")
     failed = []
     clients = [threading.Thread(target=send, args=(server.port, keys, client, failed)) for client in range(CLIENTS)]
     for client in clients: client.start()
     for client in clients: client.join()
     rows, _ = ask(url, "SELECT COALESCE(partition_key, ''), SUM(calls), query "
-                       "FROM citus_stat_statements s JOIN pg_database d ON d.oid = s.dbid WHERE d.datname = current_database() AND query !~ '^(BEGIN|COMMIT|ROLLBACK|SET|PREPARE|EXPLAIN)' GROUP BY 1, 3")
+                       "FROM citus_stat_statements s JOIN pg_database d ON d.oid = s.dbid WHERE d.datname = current_database() "
+                       "AND query !~ '^(BEGIN|COMMIT|ROLLBACK|SET|PREPARE|EXPLAIN)' GROUP BY 1, 3")
     one, several, wrong = 0, {}, {}
     for row in filter(None, rows.split("\0")):
         store, calls, text = row.split("|", 2)

@@ -39,12 +39,12 @@ WRITES = [
     ("POST", "/v1/messages", {"conversationId": "c{n}", "text": "text {i}"}),
     ("POST", "/v1/messages/internal-comments", {"conversationId": "c{n}", "text": "comment {i}"}),
     ("PATCH", "/v1/conversations/labels", {"conversationId": "c{n}", "addLabels": ["l0"]}),
-    ("PATCH", "/v1/conversations/labels", {"conversationId": "c{n}", "addLabels": [], "removeLabels": ["l0"]}),
+    ("PATCH", "/v1/conversations/labels", {"conversationId": "c{n}", "addLabels": ["l1"], "removeLabels": ["l0"]}),
     ("POST", "/v1/conversations/mark-read", {"conversationId": "c{n}"}),
     ("POST", "/v1/contacts", {"firstName": "New {i}"}),
 ]
 # Records of each store beside those of the other drills: what the requests ask for.
-RECORDS = [{"kind": "label", "record": {"id": "l0", "label": "Urgent", "color": "#000000"}}] + [
+RECORDS = [{"kind": "label", "record": {"id": f"l{n}", "label": f"Label {n}", "color": "#000000"}} for n in range(2)] + [
     {"kind": "ticket", "record": {
         "id": f"t{n}", "conversationId": f"c{n}", "contactId": f"k{n}", "accountId": "a1", "channel": "widget", "isOpen": True,
         "isSpam": False, "isFollowUp": False, "openedAt": AT, "createdAt": AT, "updatedAt": AT}}

@@ -33,7 +33,7 @@ use crate::{
     },
     domain::{clock::ClocksAndIds, delivery_targets::Targets, settings_access::StoreLimits},
     http::{
-        document::contract,
+        document::contract_document,
         events::{self, WireEvents},
         machinery::{
             connection_timeouts,
@@ -56,7 +56,7 @@ use crate::{
     search::{IndexState, SearchService},
     service::{
         self, Service,
-        sandbox::{DrainOrders, Sandbox},
+        sandbox_clock::{DrainOrders, Sandbox},
     },
     store::{self, Db, change_log::retention::RetentionPass},
     supervisor::{Supervisor, TaskReporter},
@@ -211,16 +211,19 @@ impl App {
         let mut route = Route::new()
             .at("/", get(home::page(revision::NAME)))
             .at("/favicon.ico", get(home::icon()))
-            .at("/docs", get(reference::download("/docs", PREFIX, contract::document)))
+            .at("/docs", get(reference::download("/docs", PREFIX, contract_document::document)))
             .at("/docs/changes", get(contract_changes::page()))
             .at("/docs/changes/events", get(contract_changes::events_page()))
             .at(contract_changes::SCRIPT, get(contract_changes::script()))
             .at(layout::STYLE, get(layout::style()))
             .at(layout::SCRIPT, get(layout::script()))
-            .at("/openapi.yaml", get(Download::yaml(contract::document, address.clone())))
-            .at("/openapi.json", get(Download::json(contract::document, address.clone())))
+            .at("/openapi.yaml", get(Download::yaml(contract_document::document, address.clone())))
+            .at("/openapi.json", get(Download::json(contract_document::document, address.clone())))
             .at("/openapi-3.1.json", get(Download::json(events::openapi_document::with_operations, address.clone())))
-            .at("/openapi-events.json", get(Download::text("application/json", || contract::json(&events::openapi_document::document()))))
+            .at(
+                "/openapi-events.json",
+                get(Download::text("application/json", || contract_document::json(&events::openapi_document::document()))),
+            )
             .at("/healthz", get(healthz))
             .at("/readyz", get(readyz))
             .at("/settings/docs", get(reference::download("/settings/docs", SETTINGS_PREFIX, settings::document)))
@@ -344,7 +347,7 @@ impl App {
 
 fn contract_operations() -> Operations {
     let mut operations = Operations::default();
-    operations.add(contract::contract());
+    operations.add(contract_document::contract());
     operations
 }
 
@@ -528,7 +531,7 @@ async fn metrics_page(Data(state): Data<&Arc<SharedState>>, Data(searches): Data
 }
 
 #[cfg(test)]
-use crate::service::sandbox::{Attempts, DrainOrder};
+use crate::service::sandbox_clock::{Attempts, DrainOrder};
 
 #[cfg(test)]
 mod sandbox_tests;

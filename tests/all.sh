@@ -85,7 +85,7 @@ unset TMPDIR
 
 # Read-your-writes with two processes on one database and a lagging standby.
 COUNTERPART_TEST_REPLAY_DELAY=300ms quietly "two processes and a standby" tests/standby.sh \
-    tickets:: contacts:: conversations:: labels:: standby:: writes::ticket_fields writes::contact_fields writes::labels writes::comments writes::races search
+    tickets:: contacts:: conversations:: labels:: unusable_read_replica:: writes::ticket_fields writes::contact_fields writes::labels writes::comments writes::concurrent_writes search
 grep -E '^statements on the standby' "$scratch/step.log"
 
 # PostgreSQL that accepts only TLS connections.

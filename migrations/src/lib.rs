@@ -36,9 +36,9 @@
 //! - `m0018_restricted_tokens` adds grants (permissions) to tokens, and creates the table of accepted signed requests of bridges (replay
 //!   protection).
 //! - `m0019_sandbox` creates the table that identifies a database as a sandbox.
-//! - `m0020_former_places` creates the table of former sort positions of rows, for as-of cursors (pagination through a snapshot of a list).
+//! - `m0020_former_sort_positions` creates the table of former sort positions of rows, for as-of cursors (pagination through a snapshot of a list).
 //! - `m0021_record_changes` creates the log of changed records for the feed of changes, and the state of each store's feed.
-//! - `m0022_moves_on_sqlite` reduces the writes of `m0020_former_places` when a row's sort position changes, on SQLite.
+//! - `m0022_sort_positions_on_sqlite` reduces the writes of `m0020_former_sort_positions` when a row's sort position changes, on SQLite.
 //! - `m0023_links_by_email` adds the e-mail address to which a sign-in link was sent.
 //! - `m0024_endpoint_answers` adds the response of an endpoint to a failed delivery attempt.
 //! - `m0025_failed_messages` creates the table of failed messages (dead letters), and adds the reason why a queued message waits.
@@ -67,16 +67,16 @@ mod m0016_channel_sent_at;
 mod m0017_drafts;
 mod m0018_restricted_tokens;
 mod m0019_sandbox;
-mod m0020_former_places;
+mod m0020_former_sort_positions;
 mod m0021_record_changes;
-mod m0022_moves_on_sqlite;
+mod m0022_sort_positions_on_sqlite;
 mod m0023_links_by_email;
 mod m0024_endpoint_answers;
 mod m0025_failed_messages;
 mod m0026_cheaper_sends;
 mod m0027_numbering_by_store;
 
-pub use m0020_former_places::LISTS as SORTED_LISTS;
+pub use m0020_former_sort_positions::LISTS as SORTED_LISTS;
 pub use m0021_record_changes::RECORDS as RECORD_TABLES;
 pub use m0026_cheaper_sends::LARGE as LARGE_RECORD_TABLES;
 pub use sea_orm_migration::{MigrationStatus, MigratorTrait};
@@ -106,9 +106,9 @@ impl MigratorTrait for Migrator {
             Box::new(m0017_drafts::Migration),
             Box::new(m0018_restricted_tokens::Migration),
             Box::new(m0019_sandbox::Migration),
-            Box::new(m0020_former_places::Migration),
+            Box::new(m0020_former_sort_positions::Migration),
             Box::new(m0021_record_changes::Migration),
-            Box::new(m0022_moves_on_sqlite::Migration),
+            Box::new(m0022_sort_positions_on_sqlite::Migration),
             Box::new(m0023_links_by_email::Migration),
             Box::new(m0024_endpoint_answers::Migration),
             Box::new(m0025_failed_messages::Migration),

@@ -27,7 +27,7 @@
 use sea_orm_migration::{prelude::*, sea_orm::DbBackend};
 
 use crate::{
-    m0020_former_places::{LISTS, moved_on_postgres},
+    m0020_former_sort_positions::{LISTS, moved_on_postgres},
     m0021_record_changes::{EVENTS, RECORDS, function_of, recorded_on_postgres, trigger_of},
     run_all,
 };

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{
     classification::Pair,
-    differ::{Differ, Location},
+    comparison_state::{Differ, Location},
     keyword_applicability::Applicability,
     resolve::{Resolved, element, inner},
     rules,

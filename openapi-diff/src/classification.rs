@@ -12,7 +12,7 @@ use std::{borrow::Cow, rc::Rc};
 use serde_json::Value;
 
 use super::{
-    differ::{Differ, Finding, Location, RefusalCause, shown},
+    comparison_state::{Differ, Finding, Location, RefusalCause, shown},
     rules::{self, Class, Direction, Rule},
     semantics::{DocumentRole, Inclusion, Instances, RefusingKeywords, SideSchema, Validity, only},
     values::Object,

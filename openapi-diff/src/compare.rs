@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{
-    differ::{Differ, INFO, Location},
+    comparison_state::{Differ, INFO, Location},
     operations,
     read::{Document, NOTICES},
     references::DocumentIndex,

@@ -8,7 +8,7 @@ use std::{
 use serde_json::{Value, json};
 
 use super::{
-    differ::{Differ, Location},
+    comparison_state::{Differ, Location},
     keywords,
     references::{DocumentIndex, name_of, reference, reference_of_mapping},
     resolve::resolve,

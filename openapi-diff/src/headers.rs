@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::{
-    differ::{Differ, Location},
+    comparison_state::{Differ, Location},
     media_types::{Named, name},
     parameters::{PARAMETER, flags, value, written},
     rules,

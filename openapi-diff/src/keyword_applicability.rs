@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 
 use super::{
-    differ::Differ,
+    comparison_state::Differ,
     keywords,
     rules::{self, Rule},
     values::{Object, is_annotation, keys, text},
@@ -83,7 +83,7 @@ impl<'o> Applicability<'o> {
     /// Reports the keywords that differ but are not compared. If only one schema accepts values that a keyword applies to, the keyword is
     /// added to the finding about the changed type, which is in `differ.found` at index `from` or later. If neither schema accepts such
     /// values, the keyword has no effect, and is reported under the rule `RESTATED`.
-    pub fn account(&self, differ: &mut Differ, at: &super::differ::Location, from: usize) {
+    pub fn account(&self, differ: &mut Differ, at: &super::comparison_state::Location, from: usize) {
         let differs = |key: &&str| match (self.old.get(*key), self.new.get(*key)) {
             (Some(old), Some(new)) => !differ.identical(old, new),
             _ => true,

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::{
-    differ::{Differ, Location, RefusalCause},
+    comparison_state::{Differ, Location, RefusalCause},
     references::DocumentIndex,
     rules::{self, Direction, Rule},
     values::{Object, both_same, canonical, flag, items, order, same, text},

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{
     applicators::{allows_everything, allows_nothing},
     classification::Pair,
-    differ::{Differ, Location, RefusalCause},
+    comparison_state::{Differ, Location, RefusalCause},
     keywords,
     references::reference,
     resolve::{Resolved, inner, resolve},

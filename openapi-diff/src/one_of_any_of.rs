@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{
     classification::Pair,
-    differ::{Differ, Location},
+    comparison_state::{Differ, Location},
     discriminators::{by_discriminator, discriminator},
     keywords,
     references::{DocumentIndex, MAX_REFERENCE_CHAIN, name_of, reference},

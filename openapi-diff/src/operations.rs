@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::{
-    differ::{Differ, Location},
+    comparison_state::{Differ, Location},
     media_types::{Named, compare_body, name},
     parameters::{OperationInPath, compare_parameters},
     references::DocumentIndex,

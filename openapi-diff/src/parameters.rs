@@ -5,7 +5,7 @@ use std::{borrow::Cow, collections::BTreeSet};
 use serde_json::Value;
 
 use super::{
-    differ::{Differ, Location},
+    comparison_state::{Differ, Location},
     keywords,
     media_types::{Named, content, name},
     references::{DocumentIndex, reference},

@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 use super::{
-    differ::Finding,
+    comparison_state::Finding,
     operations::pairs,
     parameters::position,
     read::Document,

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::{
-    differ::{Differ, Location},
+    comparison_state::{Differ, Location},
     headers::headers,
     media_types::{Named, content, name},
     rules::{self, Direction},

@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::{
     applicators::{APPLICATORS, allows_nothing},
     classification::Pair,
-    differ::{Differ, Location, RefusalCause},
+    comparison_state::{Differ, Location, RefusalCause},
     keyword_applicability::Applicability,
     keywords::{self, GROUPS},
     one_of_any_of,

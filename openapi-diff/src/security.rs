@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::{
-    differ::{Differ, Location},
+    comparison_state::{Differ, Location},
     references::DocumentIndex,
     rules,
     values::{Object, both_same, canonical, empty, is_annotation, items, keys, members, same, without_annotations},

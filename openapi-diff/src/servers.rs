@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{
-    differ::{Differ, Location},
+    comparison_state::{Differ, Location},
     keywords,
     media_types::{Named, name},
     rules,

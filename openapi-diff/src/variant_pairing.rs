@@ -15,7 +15,7 @@ use std::{
 use serde_json::Value;
 
 use super::{
-    differ::Differ,
+    comparison_state::Differ,
     one_of_any_of::Variants,
     references::{DocumentIndex, name_of, reference, reference_of_mapping},
     resolve::resolve,

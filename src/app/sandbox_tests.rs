@@ -1,6 +1,6 @@
 //! Tests of the sandbox, which is a test database whose clock can be advanced. A store ("shop") in a sandbox must give the same results as
 //! a store on the fake clock of the test suite.
 
+mod clock_advance_tests;
 mod clocked_shop;
-mod due;
-mod half_year;
+mod half_year_equivalence;

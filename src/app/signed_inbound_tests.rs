@@ -14,7 +14,7 @@ use crate::{
         fixture::{MovableClock, SeededRandom},
         ids::{AccountId, StoreId},
         settings_access::{Editor, FormerSecrets},
-        store::Store,
+        stores_and_accounts::Store,
         time::Timestamp,
         webhooks::SigningSecret,
     },

@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{
-    call::{ApprovalChannel, Call, Outcome, digest},
     errors::ToolError,
     operations::Input,
     prompt_injection::spelled_out,
     results::REPLAYED,
+    tool_call::{ApprovalChannel, Call, Outcome, digest},
 };
 use crate::{
     domain::{

@@ -7,7 +7,8 @@
 use std::sync::LazyLock;
 
 use super::{
-    accounts, contacts, conversations, definition::Tool, field_definitions, inbox_guide, labels, messages, sends, tickets, users_and_teams,
+    accounts, contacts, conversations, definition::Tool, field_definitions, inbox_guide, labels, message_sending, messages, tickets,
+    users_and_teams,
 };
 
 static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
@@ -34,8 +35,8 @@ static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
         contacts::create_contact(),
         contacts::set_contact_field(),
         messages::add_comment(),
-        sends::send_message(),
-        sends::start_conversation(),
+        message_sending::send_message(),
+        message_sending::start_conversation(),
     ];
     tools.into_iter().flatten().collect()
 });

@@ -4,10 +4,10 @@ use futures_util::future::BoxFuture;
 use serde_json::json;
 
 use super::{
-    call::{Call, Outcome},
     definition::{Effect, InputMember, Run, Tool, answer_of, pages, repetition},
     errors::ToolError,
     operations,
+    tool_call::{Call, Outcome},
 };
 
 const CONTACT: &str = "c-118";

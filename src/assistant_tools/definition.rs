@@ -10,12 +10,12 @@ use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
 
 use super::{
-    call::{Call, Outcome},
     errors::ToolError,
     operations::{self, ApiOperation},
     schemas,
+    tool_call::{Call, Outcome},
 };
-use crate::domain::scopes::{Scope, ScopeSet};
+use crate::domain::api_key_scopes::{Scope, ScopeSet};
 
 /// What a call of a tool does: it only reads, it writes, or it sends a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use super::{
     operations::{self, ApiOperation},
     prompt_injection::is_hidden,
 };
-use crate::http::machinery::error::ApiError;
+use crate::http::machinery::error_responses::ApiError;
 
 /// Why a call failed.
 #[derive(Debug)]

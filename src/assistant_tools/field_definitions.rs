@@ -4,10 +4,10 @@ use futures_util::future::BoxFuture;
 use serde_json::json;
 
 use super::{
-    call::{Call, Outcome},
     definition::{Effect, InputMember, Run, Tool},
     errors::ToolError,
     schemas,
+    tool_call::{Call, Outcome},
 };
 
 pub fn list_fields() -> Option<Tool> {

@@ -22,9 +22,9 @@ use rmcp::{
 use serde_json::{Value, json};
 
 use super::{
-    call::{CallerLimits, ToolCaller, ToolPermissions},
     catalog,
     server::{ToolServer, lacks_scope},
+    tool_call::{CallerLimits, ToolCaller, ToolPermissions},
 };
 use crate::{
     domain::ids::KeyId,
@@ -32,7 +32,7 @@ use crate::{
         auth::{identify, presented},
         context::{Recipient, is_own_origin},
         envelope::JSON,
-        error::ApiError,
+        error_responses::ApiError,
         request_data::RequestData,
     },
 };

@@ -5,11 +5,11 @@ use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
 
 use super::{
-    call::{Call, Outcome},
     definition::{Effect, Run, Tool},
     errors::ToolError,
     operations::Input,
     results, schemas,
+    tool_call::{Call, Outcome},
 };
 use crate::revision;
 

@@ -4,11 +4,11 @@ use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 
 use super::{
-    call::{Call, Outcome},
     definition::{Effect, InputMember, PAGE_SIZE, Run, Tool, pages, repetition},
     errors::ToolError,
     operations::{self, Input},
     results,
+    tool_call::{Call, Outcome},
 };
 
 /// The length to which texts of a thread are cut, in characters.

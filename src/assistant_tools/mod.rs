@@ -11,7 +11,7 @@
 //! - `catalog` lists the tools. The tools for each kind of record are in a file of their own. `definition` has the parts of a tool's
 //!   definition.
 //! - `operations` finds and calls API operations; `schemas` makes the schemas of tools.
-//! - `server` implements the protocol. `http_endpoint` serves it over HTTP, and `relay` forwards it to another server.
+//! - `server` implements the protocol. `http_endpoint` serves it over HTTP, and `remote_proxy` forwards it to another server.
 //! - `approval_flow` decides whether a message is sent, shown to the client's user first, or kept as a draft.
 //! - `prompt_injection` removes hidden characters from results; `results` limits the size of results; `errors` writes error messages for
 //!   assistants.
@@ -19,7 +19,6 @@
 mod accounts;
 mod approval_flow;
 mod arguments;
-mod call;
 mod catalog;
 mod contacts;
 mod conversations;
@@ -29,24 +28,25 @@ mod field_definitions;
 mod http_endpoint;
 mod inbox_guide;
 mod labels;
+mod message_sending;
 mod messages;
 mod operations;
 mod prompt_injection;
 mod prompts;
-mod relay;
+mod remote_proxy;
 mod resources;
 mod results;
 mod schemas;
-mod sends;
 mod server;
 mod tickets;
+mod tool_call;
 mod users_and_teams;
 
 #[cfg(test)]
 mod tests;
 
-pub use call::{CallerLimits, ToolPermissions};
 pub use http_endpoint::{HttpTools, PATH, named_tools};
 pub use operations::Api;
-pub use relay::RemoteTools;
+pub use remote_proxy::RemoteTools;
 pub use server::ToolServer;
+pub use tool_call::{CallerLimits, ToolPermissions};

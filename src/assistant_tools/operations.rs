@@ -17,16 +17,16 @@ use url::form_urlencoded::Serializer;
 
 use super::{errors::ToolError, schemas};
 use crate::{
-    domain::scopes::Scope,
+    domain::api_key_scopes::Scope,
     http::{
-        document::contract,
+        document::contract_document,
         machinery::{
             auth::API_KEY,
             envelope::{JSON, REQUEST_ID},
             idempotency::IDEMPOTENCY_KEY,
             paging::NEXT_CURSOR,
-            reply::REPLAYED,
             routing::PREFIX,
+            success_responses::REPLAYED,
         },
     },
 };
@@ -47,7 +47,7 @@ pub struct ApiOperation {
     pub data: Value,
 }
 
-static OPERATIONS: LazyLock<BTreeMap<String, ApiOperation>> = LazyLock::new(|| read(&contract::document()));
+static OPERATIONS: LazyLock<BTreeMap<String, ApiOperation>> = LazyLock::new(|| read(&contract_document::document()));
 
 /// Returns the operation with this id, if this build's contract revision has it.
 pub fn find(id: &str) -> Option<&'static ApiOperation> {
@@ -61,7 +61,7 @@ pub fn all() -> impl Iterator<Item = &'static ApiOperation> {
 }
 
 fn read(document: &Value) -> BTreeMap<String, ApiOperation> {
-    let one = |route: contract::Route| {
+    let one = |route: contract_document::Route| {
         let described = &document["paths"][&route.path][route.method.to_lowercase()];
         let success = described["responses"].as_object()?.iter().find(|(status, _)| status.starts_with('2'))?.1;
         let data = schemas::plain(document, &schemas::content(document, success)["properties"]["data"]);
@@ -83,7 +83,7 @@ fn read(document: &Value) -> BTreeMap<String, ApiOperation> {
         };
         Some((operation.id.clone(), operation))
     };
-    contract::routes(document).into_iter().filter_map(one).collect()
+    contract_document::routes(document).into_iter().filter_map(one).collect()
 }
 
 impl ApiOperation {

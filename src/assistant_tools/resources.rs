@@ -2,7 +2,7 @@
 
 use rmcp::model::{ReadResourceResult, Resource, ResourceContents};
 
-use crate::http::{document::contract, events};
+use crate::http::{document::contract_document, events};
 
 struct Document {
     uri: &'static str,
@@ -20,7 +20,7 @@ const DOCUMENTS: [Document; 3] = [
         title: "The OpenAPI document",
         about: "Every operation of this revision of the contract, in OpenAPI 3.0.",
         media_type: "application/json",
-        text: || contract::json(&contract::document()),
+        text: || contract_document::json(&contract_document::document()),
     },
     Document {
         uri: "counterpart://changes.md",
@@ -36,7 +36,7 @@ const DOCUMENTS: [Document; 3] = [
         title: "The events",
         about: "The events that the store's webhooks receive, in OpenAPI 3.1.",
         media_type: "application/json",
-        text: || contract::json(&events::openapi_document::document()),
+        text: || contract_document::json(&events::openapi_document::document()),
     },
 ];
 

@@ -18,13 +18,12 @@ use rmcp::{
 };
 
 use super::{
-    approval_flow, arguments,
-    call::{ApprovalChannel, Call, CallerLimits, Outcome, ToolCaller, ToolPermissions},
-    catalog,
+    approval_flow, arguments, catalog,
     definition::{Effect, Run, Tool},
     errors::ToolError,
     operations::Api,
     prompt_injection, prompts, resources, results,
+    tool_call::{ApprovalChannel, Call, CallerLimits, Outcome, ToolCaller, ToolPermissions},
 };
 use crate::{revision, service::Service};
 

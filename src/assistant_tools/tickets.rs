@@ -4,11 +4,11 @@ use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 
 use super::{
-    call::{Call, Outcome},
     definition::{Effect, InputMember, Run, Tool, pages},
     errors::ToolError,
     operations::Input,
     results,
+    tool_call::{Call, Outcome},
 };
 
 const TICKET: &str = "t-204";

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::domain::{ids::UserId, send_requests::Send, store::CHANNELS, time::Timestamp};
+use crate::domain::{ids::UserId, send_requests::Send, stores_and_accounts::CHANNELS, time::Timestamp};
 
 /// The numbers of contacts and conversations in the demo store.
 const CONTACTS: usize = 60;

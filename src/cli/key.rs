@@ -8,9 +8,9 @@ use crate::{
     app::{open_migrated, service},
     config::{Config, switch},
     domain::{
+        api_key_scopes::{Scope, ScopeError, ScopeSet},
+        api_keys::{ApiKey, Secret},
         ids::{KeyId, UserId},
-        keys::{ApiKey, Secret},
-        scopes::{Scope, ScopeError, ScopeSet},
         settings_access::{Editor, FormerSecrets},
         time::Timestamp,
     },

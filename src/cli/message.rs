@@ -15,7 +15,7 @@ use crate::{
     config::Config,
     domain::{
         ids::{AccountId, ConversationId, MessageId, StoreId, TicketId},
-        inbound::{Ignored, Inbound, InboundContact, RawProperty},
+        inbound_messages::{Ignored, Inbound, InboundContact, RawProperty},
         ordered_object::Object,
         settings_access::Editor,
         text::whole_characters,

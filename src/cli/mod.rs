@@ -29,7 +29,7 @@ mod serve;
 mod settings;
 mod startup;
 mod store;
-mod thread_pool;
+mod thread_count;
 mod user;
 mod webhook;
 

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use super::{CliResult, Failed, print};
 use crate::{
     config::switch,
-    http::{document::contract, events, settings},
+    http::{document::contract_document, events, settings},
 };
 
 #[derive(Args, Debug)]
@@ -47,12 +47,12 @@ impl Openapi {
             (true, ..) => settings::document(),
             (_, true, _) => events::openapi_document::document(),
             (.., true) => events::openapi_document::with_operations(),
-            _ => contract::document(),
+            _ => contract_document::document(),
         };
         let text = match self.format {
-            DocumentFormat::Json => contract::json(&document),
-            DocumentFormat::Yaml => contract::yaml(&document),
-            DocumentFormat::Routes => contract::routes_page(&document),
+            DocumentFormat::Json => contract_document::json(&document),
+            DocumentFormat::Yaml => contract_document::yaml(&document),
+            DocumentFormat::Routes => contract_document::routes_page(&document),
         };
         match self.output {
             Some(file) => std::fs::write(&file, text).map_err(|error| Failed(format!("{} cannot be written: {error}", file.display()))),

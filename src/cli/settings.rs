@@ -8,10 +8,10 @@ use crate::{
     app::{open_migrated, service},
     config::{Config, switch},
     domain::{
-        grants::GrantSet,
+        api_keys::Secret,
         ids::{StoreId, UserId},
-        keys::Secret,
         settings_access::{CredentialKind, Editor, Manager, link_url},
+        token_grants::GrantSet,
     },
     http::machinery::params::ScalarParam,
     service::Service,

@@ -7,9 +7,9 @@ use crate::{
     app::{open_migrated, service},
     config::Config,
     domain::{
-        grants::GrantSet,
         ids::StoreId,
         settings_access::{CredentialKind, Editor, link_url},
+        token_grants::GrantSet,
         users_teams_labels::RoleKind,
     },
     service::{

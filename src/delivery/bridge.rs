@@ -20,9 +20,9 @@ use crate::domain::{
     clock::Clock,
     delivery_targets::Targets,
     ids::{AccountId, ConversationId, MessageId, StoreId, TemplateId},
-    inbound::MAX_NAME_CHARS,
-    outbound::{Content, Email, Mailbox, OutboxEntry, TemplateMessage, header_text},
-    store::Channel,
+    inbound_messages::MAX_NAME_CHARS,
+    outbound_messages::{Content, Email, Mailbox, OutboxEntry, TemplateMessage, header_text},
+    stores_and_accounts::Channel,
     text::is_name,
 };
 

@@ -3,7 +3,7 @@
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use crate::{
-    domain::outbound::{Content, OutboxEntry},
+    domain::outbound_messages::{Content, OutboxEntry},
     service::outbound::SendOutcome,
 };
 

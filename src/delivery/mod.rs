@@ -13,11 +13,11 @@
 pub mod bridge;
 pub mod channel_connector;
 pub mod outbound;
+#[cfg(test)]
+pub(crate) mod scripted_endpoints;
 pub mod sign_in_mails;
 mod signing_http_client;
 pub mod simulator;
 pub mod ssrf_guard;
-#[cfg(test)]
-pub(crate) mod test_endpoints;
 pub mod webhooks;
 pub mod worker;

@@ -15,7 +15,7 @@ use super::{
     worker::{OnOutcome, Queue, Worker, jitter, settle, uncounted},
 };
 use crate::{
-    domain::{delivery_targets::Targets, ids::StoreId, outbound::NO_CONNECTOR, time::Timestamp},
+    domain::{delivery_targets::Targets, ids::StoreId, outbound_messages::NO_CONNECTOR, time::Timestamp},
     service::{
         Result, Service,
         outbound::{LEASE_MILLIS, SendOutcome},

@@ -21,8 +21,8 @@ use url::Url;
 use super::worker::OnOutcome;
 use crate::{
     domain::{
+        api_keys::Secret,
         delivery_outcome::DeliveryOutcome,
-        keys::Secret,
         settings_access::{EmailLoginUser, link_url},
     },
     service::Service,

@@ -23,7 +23,7 @@ use reqwest::{
 use url::Url;
 
 use super::ssrf_guard::{Guard, SystemResolver};
-use crate::domain::{delivery_targets::Targets, retry::LONGEST_ASKED, time::Timestamp, webhooks::SigningSecret};
+use crate::domain::{delivery_targets::Targets, retry_backoff::LONGEST_ASKED, time::Timestamp, webhooks::SigningSecret};
 
 /// The maximum number of bytes of a response body that are read.
 pub const MAX_RESPONSE_BYTES: usize = 64 * 1024;

@@ -10,7 +10,7 @@
 use std::time::Duration;
 
 use super::channel_connector::{Accepted, Capabilities, Connector, FailureClass, SendFailure, Sending};
-use crate::domain::outbound::OutboxEntry;
+use crate::domain::outbound_messages::OutboxEntry;
 
 /// The fake connector.
 #[derive(Clone, Copy, Debug, Default)]

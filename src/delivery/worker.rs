@@ -22,7 +22,7 @@ use crate::{
     domain::{clock::ClocksAndIds, delivery_outcome::DeliveryOutcome, ids::StoreId, time::Timestamp},
     service::{
         Error, Result,
-        sandbox::{Attempts, DrainOrder, DrainOrders},
+        sandbox_clock::{Attempts, DrainOrder, DrainOrders},
     },
     store::queues::concurrency::AttemptLimits,
     supervisor::TaskReporter,

@@ -3,7 +3,7 @@
 
 use super::{
     ids::{AccountId, ContactId, ConversationId, LabelId},
-    store::{Channel, ChannelRef},
+    stores_and_accounts::{Channel, ChannelRef},
     time::Timestamp,
 };
 

@@ -9,9 +9,9 @@ use url::Url;
 
 use super::{
     ids::{AccountId, FieldId},
-    lengths::{bytes_of_texts, too_long},
-    patterns,
+    regex_cache,
     text::fold,
+    text_length_limit::{bytes_of_texts, too_long},
     time::Timestamp,
 };
 
@@ -32,7 +32,7 @@ pub struct TicketField {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TicketFieldView {
     pub field: TicketField,
-    pub accounts: Option<Vec<super::store::ChannelRef>>,
+    pub accounts: Option<Vec<super::stores_and_accounts::ChannelRef>>,
 }
 
 /// The properties that ticket fields and contact fields have in common. A contact field has no others.
@@ -126,7 +126,7 @@ impl Field {
         if let Some(pattern) = &self.regex {
             // A definition whose pattern does not compile is refused when it is created. So a stored pattern that does not compile is
             // damaged.
-            let pattern = patterns::compile(pattern).map_err(|_| "belongs to a field whose pattern is damaged")?;
+            let pattern = regex_cache::compile(pattern).map_err(|_| "belongs to a field whose pattern is damaged")?;
             if items.iter().filter_map(Value::as_str).any(|text| !pattern.is_match(text)) {
                 return Err(ValueError(format!("does not match the field's pattern, `{pattern}`").into()));
             }

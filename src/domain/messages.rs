@@ -2,7 +2,7 @@
 
 use super::{
     ids::{AccountId, CommentId, ConversationId, MessageId, UserId},
-    store::ChannelRef,
+    stores_and_accounts::ChannelRef,
     time::Timestamp,
     users_teams_labels::UserRef,
 };

@@ -4,6 +4,8 @@
 //! Comments cite sections of the API contract, which is the specification for the developers of API clients. Where the contract leaves a
 //! choice open, the section "Our decisions" of `features.md` states the choice of this project.
 
+pub mod api_key_scopes;
+pub mod api_keys;
 pub mod bridges;
 pub mod clock;
 pub mod contacts;
@@ -13,40 +15,38 @@ pub mod delivery_targets;
 pub mod drafts;
 pub mod events;
 pub mod exact_json;
-pub mod field_predicates;
 #[cfg(test)]
 mod field_value_property_tests;
 pub mod fields;
 pub mod filters;
 #[cfg(test)]
 pub(crate) mod fixture;
-pub mod grandfathered_records;
-pub mod grants;
 pub mod ids;
-pub mod inbound;
-pub mod keys;
-pub mod lengths;
+pub mod inbound_messages;
 pub mod messages;
 pub mod money;
 pub mod ndjson_records;
 pub mod ordered_object;
-pub mod outbound;
+pub mod outbound_messages;
 pub mod paging;
-pub mod patterns;
 pub mod phones;
-pub mod retry;
+pub mod regex_cache;
+pub mod retry_backoff;
 pub mod revision_rules;
-pub mod scopes;
+pub mod rules_for_older_records;
 pub mod search;
 pub mod send_requests;
 pub mod settings_access;
 pub mod signed_requests;
-pub mod store;
+pub mod stores_and_accounts;
 pub mod templates;
 pub mod text;
+pub mod text_length_limit;
+pub mod ticket_field_filters;
 pub mod ticket_states;
 pub mod tickets;
 pub mod time;
+pub mod token_grants;
 pub mod undelivered_messages;
 pub mod users_teams_labels;
 pub mod webhooks;

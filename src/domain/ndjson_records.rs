@@ -13,7 +13,7 @@ use super::{
         AccountId, CommentId, ContactId, ConversationId, FieldId, LabelId, MessageId, RoleId, SeatId, TeamId, TemplateId, TicketId, UserId,
     },
     ordered_object::{self, Entries},
-    store::Channel,
+    stores_and_accounts::Channel,
     time::Timestamp,
 };
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{
     ids::{AccountId, ConversationId, TemplateId},
-    outbound::Mailbox,
+    outbound_messages::Mailbox,
 };
 
 /// The content and the recipients of an e-mail.

@@ -4,11 +4,11 @@
 use serde_json::Value;
 
 use super::{
+    api_keys::Secret,
     events::Actor,
-    grants::GrantSet,
     ids::{CredentialId, StoreId, UserId},
-    keys::Secret,
     time::Timestamp,
+    token_grants::GrantSet,
 };
 
 /// The maximum numbers of webhooks and of API keys that a store may have.

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use serde_json::Value;
 
-use super::store::Template;
+use super::stores_and_accounts::Template;
 
 /// Types of buttons for which the channel requires a value in every message.
 const ASKING: [&str; 5] = ["COPY_CODE", "FLOW", "MPM", "ORDER_DETAILS", "OTP"];

@@ -166,7 +166,7 @@ impl Ticket {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::store::Channel;
+    use crate::domain::stores_and_accounts::Channel;
 
     const HOUR: i64 = 60 * 60 * 1000;
     const NOW: Timestamp = Timestamp::from_millis(1_000 * HOUR);

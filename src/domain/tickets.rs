@@ -2,7 +2,7 @@
 
 use super::{
     ids::{AccountId, ContactId, ConversationId, TicketId, UserId},
-    store::{Channel, ChannelRef},
+    stores_and_accounts::{Channel, ChannelRef},
     time::Timestamp,
     users_teams_labels::UserRef,
 };

@@ -2,7 +2,7 @@
 
 use super::{
     ids::{AccountId, ConversationId, MessageId},
-    outbound::Delivery,
+    outbound_messages::Delivery,
     time::Timestamp,
 };
 

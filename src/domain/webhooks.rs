@@ -6,7 +6,7 @@ use sha2::Sha256;
 
 use super::{
     ids::{AccountId, StoreId, WebhookId},
-    retry,
+    retry_backoff,
     time::Timestamp,
 };
 
@@ -117,7 +117,7 @@ pub const DISABLE_AFTER_MILLIS: i64 = 5 * 24 * HOUR;
 /// Returns the time of the next attempt; `None` at the end of the schedule. `asked` is the pause that the endpoint asked for. `jitter`,
 /// between 0 and 1, makes a pause of the schedule up to a fifth shorter or longer.
 pub fn next_attempt(attempts: i64, ended: Timestamp, asked: Option<i64>, jitter: f64) -> Option<Timestamp> {
-    retry::next_attempt(&PAUSES, attempts, ended, asked, jitter)
+    retry_backoff::next_attempt(&PAUSES, attempts, ended, asked, jitter)
 }
 
 /// An attempt that has ended: its times, and how the endpoint responded.

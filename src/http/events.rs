@@ -296,7 +296,7 @@ mod tests {
     use crate::domain::{
         conversations::Conversation as Stored,
         events::{Actor as Who, numbered},
-        store::Channel,
+        stores_and_accounts::Channel,
     };
 
     #[test]

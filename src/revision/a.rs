@@ -2,10 +2,10 @@
 //! records per page. They accept a page number (the parameter `page`), and return this number and the total number of records in headers.
 //! Its responses give `requestReceivedAt` in RFC 3339.
 
-mod inputs;
-mod message;
-mod ticket;
-mod user;
+mod message_schema;
+mod request_bodies;
+mod ticket_schema;
+mod user_schema;
 
 use poem_openapi::OpenApi;
 
@@ -57,10 +57,10 @@ pub const EVENTS: &str = include_str!("a/example_events.json");
 /// Types whose shape depends on the revision, under the same names in both revisions.
 pub mod wire {
     pub use super::{
-        inputs::{CommentInput, LabelsInput, TextInput, send_of},
-        message::Message,
-        ticket::Ticket,
-        user::User,
+        message_schema::Message,
+        request_bodies::{CommentInput, LabelsInput, TextInput, send_of},
+        ticket_schema::Ticket,
+        user_schema::User,
     };
     use crate::http::machinery::params::{PageNumber, Query};
 

@@ -2,14 +2,14 @@
 //! records per page. Its responses give `requestReceivedAt` in Unix milliseconds. Only this revision has operations for channel accounts,
 //! searches, assignments, e-mails and templates.
 
-mod accounts;
+mod channel_accounts;
 mod email_and_template_sends;
-mod inputs;
-mod message;
-mod search;
-mod ticket;
+mod message_schema;
+mod request_bodies;
+mod search_operations;
 mod ticket_assignment;
-mod user;
+mod ticket_schema;
+mod user_schema;
 
 use poem_openapi::OpenApi;
 
@@ -41,7 +41,7 @@ pub const CHANNELS: &[&str] =
 
 /// Returns the operations that only this revision has.
 pub fn extra() -> impl OpenApi {
-    (accounts::AccountReads, ticket_assignment::Assignments, search::SearchOperations, email_and_template_sends::Sends)
+    (channel_accounts::AccountReads, ticket_assignment::Assignments, search_operations::SearchOperations, email_and_template_sends::Sends)
 }
 
 /// Kinds of events that nothing in this revision causes: there are none.
@@ -65,10 +65,10 @@ pub const EVENTS: &str = include_str!("b/example_events.json");
 pub mod wire {
     pub use super::{
         email_and_template_sends::send_of,
-        inputs::{CommentInput, LabelsInput, TextInput},
-        message::Message,
-        ticket::Ticket,
-        user::User,
+        message_schema::Message,
+        request_bodies::{CommentInput, LabelsInput, TextInput},
+        ticket_schema::Ticket,
+        user_schema::User,
     };
 
     /// The query parameter `page` of paginated operations. This revision does not have it, and ignores any value of it.

@@ -381,7 +381,7 @@ mod tests {
         store::{
             Write,
             fixture::{Fixture, counter, sent},
-            transaction::write::Changed,
+            transaction::store_transaction::Changed,
         },
     };
 

@@ -13,7 +13,7 @@ use super::{
 use crate::domain::{
     bridges::Bridge,
     ids::{AccountId, MAX_ID_CHARS, StoreId},
-    outbound::accepts_at_once,
+    outbound_messages::accepts_at_once,
     settings_access::{Editor, Entry, FormerSecrets, Subject},
     signed_requests::{AcceptedSignature, RequestSignature},
     text::is_name,

@@ -9,11 +9,11 @@ use crate::{
         events::{EventChange, FieldChange},
         fields::MAX_CONTACT_VALUES,
         ids::{ContactId, FieldId},
-        inbound::Person,
+        inbound_messages::Person,
         ordered_object::Entries,
         time::Timestamp,
     },
-    store::{self, field_definitions::FieldOwner, transaction::write::Changed},
+    store::{self, field_definitions::FieldOwner, transaction::store_transaction::Changed},
 };
 
 /// A new value of one custom field of a contact.

@@ -7,13 +7,13 @@ use crate::{
         contacts::Contact,
         conversations::{Conversation, LastMessage, SNIPPET_CHARS},
         ids::{ContactId, ConversationId},
-        inbound::{Person, is_mail, thread_name},
+        inbound_messages::{Person, is_mail, thread_name},
         messages::Message,
         phones,
-        store::{Account, WHATSAPP},
+        stores_and_accounts::{Account, WHATSAPP},
         text::snippet,
     },
-    store::{self, transaction::write::Changed},
+    store::{self, transaction::store_transaction::Changed},
 };
 
 /// The maximum number of attempts to store a message. An attempt is repeated if a concurrent transaction creates the conversation, contact

@@ -20,7 +20,7 @@ use crate::domain::{
     paging::PageRequest,
     send_requests::Send,
     settings_access::{Editor, Entry, Subject},
-    store::WHATSAPP,
+    stores_and_accounts::WHATSAPP,
     tickets::TicketWindow,
 };
 

@@ -11,8 +11,8 @@ use crate::{
     domain::{
         fields::{Field, ValueError},
         ids::{FieldId, StoreId},
-        lengths::bytes_of_texts,
-        patterns,
+        regex_cache,
+        text_length_limit::bytes_of_texts,
     },
     store::field_definitions::FieldOwner,
 };
@@ -58,7 +58,7 @@ impl Service {
         }
         for field in self.db().fields_with_pattern(store, noun, texts.keys().copied().collect()).await? {
             let Some(value) = texts.get(&field.id).copied() else { continue };
-            let at_hand = field.regex.as_deref().is_none_or(|pattern| patterns::compiled(pattern).is_some());
+            let at_hand = field.regex.as_deref().is_none_or(|pattern| regex_cache::compiled(pattern).is_some());
             if at_hand && bytes_of_texts(value) <= SHORT {
                 let outcome = field.validate_up_to(most, value.clone());
                 judged.0.insert(field.id.clone(), (field, outcome));

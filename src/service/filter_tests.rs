@@ -16,7 +16,7 @@ use crate::{
         events::Actor,
         filters::{FieldFilter, FieldOperator, LabelFilter, LabelOperator, Status, TicketFilter},
         fixture::MovableClock,
-        inbound::Inbound,
+        inbound_messages::Inbound,
         ordered_object::Entries,
         tickets::TicketExpand,
     },

@@ -10,20 +10,20 @@
 //! e-mail addresses. Only the queue, hashes of ids, the definitions, and the accounts of recent conversations are kept in memory.
 //!
 //! - `rereadable_input`: the input (`spool`), whose lines can be read several times.
-//! - `fault`: why an input is refused.
+//! - `import_errors`: why an input is refused.
 //! - `parse`: the parser of a line.
 //! - `message_payload`: validation of the senders and payloads of messages.
-//! - `check`: validation of a record's values.
+//! - `record_validation`: validation of a record's values.
 //! - `field_definitions`: validation of field definitions, and of field values.
 //! - `reader`: the passes over the input, on a thread of their own.
 //! - `schema`: the JSON Schema of a line, and an example.
 
-mod check;
-mod fault;
 mod field_definitions;
+mod import_errors;
 mod message_payload;
 mod parse;
 mod reader;
+mod record_validation;
 mod rereadable_input;
 mod schema;
 
@@ -42,8 +42,8 @@ use crate::{
     },
 };
 
-pub use fault::{ImportError, LineFault};
 use field_definitions::Definitions;
+pub use import_errors::{ImportError, LineFault};
 use parse::LineHeader;
 use reader::{ExistingRecords, ImportReader, ImportStep};
 pub use rereadable_input::{MAX_LINE_BYTES, RereadableInput};

@@ -9,11 +9,11 @@ use super::{
 };
 use crate::{
     domain::{
+        api_key_scopes::{Scope, ScopeSet},
+        api_keys::{ApiKey, OVERLAP_MILLIS, Secret},
         clock::Clock,
         fixture::MovableClock,
         ids::KeyId,
-        keys::{ApiKey, OVERLAP_MILLIS, Secret},
-        scopes::{Scope, ScopeSet},
         settings_access::{Editor, FormerSecrets},
         time::Timestamp,
     },

@@ -14,9 +14,9 @@ use std::{
 use super::{Error, Result, Service};
 use crate::{
     domain::{
+        api_key_scopes::ScopeSet,
+        api_keys::{ApiKey, Caller, OVERLAP_MILLIS, PREFIX, Secret, SecretHash, expiry},
         ids::{KeyId, StoreId, UserId},
-        keys::{ApiKey, Caller, OVERLAP_MILLIS, PREFIX, Secret, SecretHash, expiry},
-        scopes::ScopeSet,
         settings_access::{Editor, Entry, FormerSecrets, Subject},
         text::is_name,
         time::Timestamp,

@@ -1,11 +1,11 @@
 //! Use-cases (application services), one file per kind of record. The modules `http`, `assistant_tools`, `cli`, `delivery` and `app` call
 //! the use-cases. The use-cases call `store` and `search`, and begin and commit the transaction of every write.
 
-pub mod accounts;
 pub mod bridges;
 pub mod change_feed;
 #[cfg(test)]
 mod change_feed_tests;
+pub mod channel_accounts;
 pub mod contact_reads;
 pub mod contact_writes;
 pub mod conversation_reads;
@@ -16,10 +16,10 @@ mod draft_tests;
 pub mod drafts;
 mod endpoint_urls;
 pub mod error;
-pub mod events;
+pub mod event_feed;
 pub mod export;
+pub mod field_definitions;
 mod field_patterns;
-pub mod fields;
 #[cfg(test)]
 mod filter_tests;
 #[cfg(test)]
@@ -33,7 +33,7 @@ pub mod message_reads;
 pub mod outbound;
 #[cfg(test)]
 mod read_tests;
-pub mod sandbox;
+pub mod sandbox_clock;
 pub mod search;
 pub mod seats;
 #[cfg(test)]
@@ -66,7 +66,7 @@ pub use error::{Error, Result};
 pub use write_transaction::{IdempotentRequest, Renderer, WriteContext, WriteOutcome};
 
 use keys::PendingKeyUses;
-use sandbox::Sandbox;
+use sandbox_clock::Sandbox;
 use write_transaction::InProgress;
 
 /// The use-cases on one database.

@@ -6,8 +6,8 @@ use crate::{
     domain::{
         delivery_outcome::DeliveryOutcome,
         events::EventChange,
-        inbound::thread_name,
-        outbound::{Delivery, next_attempt},
+        inbound_messages::thread_name,
+        outbound_messages::{Delivery, next_attempt},
         time::Timestamp,
         undelivered_messages::FAILED_KEPT_MILLIS,
     },

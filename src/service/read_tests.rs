@@ -14,7 +14,7 @@ use crate::{
         messages::{CommentExpand, MessageExpand},
         paging::PageRequest,
         revision_rules::Rules,
-        store::TemplateFilter,
+        stores_and_accounts::TemplateFilter,
         tickets::TicketExpand,
         users_teams_labels::Member,
     },
@@ -233,7 +233,7 @@ async fn the_catalogues_are_read() {
         let labels = service.labels(store, search, first(9)).await.unwrap().rows;
         assert_eq!(labels.iter().map(|label| label.id.as_str()).collect::<Vec<_>>().join(" "), expected);
     }
-    let accounts = service.accounts(store, Some(&crate::domain::store::Channel("whatsapp".into())), first(9)).await.unwrap();
+    let accounts = service.accounts(store, Some(&crate::domain::stores_and_accounts::Channel("whatsapp".into())), first(9)).await.unwrap();
     assert_eq!((accounts.rows[0].id.as_str(), accounts.total), ("w1", Some(1)));
 
     for (search, expected) in [(None, "p3 p1 p2"), (Some("b 1_"), "p3"), (Some("1%0"), "")] {

@@ -16,7 +16,7 @@ use crate::{
         events::Actor,
         filters::{ShownTickets, TicketFilter},
         ids::TicketId,
-        inbound::Inbound,
+        inbound_messages::Inbound,
         ordered_object::Entries,
         send_requests::Send,
         tickets::TicketExpand,

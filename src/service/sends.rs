@@ -18,14 +18,14 @@ use crate::{
         conversations::Conversation,
         events::{Actor, EventChange},
         ids::{AccountId, ConversationId, MessageId, TemplateId, TicketId},
-        inbound::{Person, is_mail},
+        inbound_messages::{Person, is_mail},
         messages::Message,
-        outbound::{
+        outbound_messages::{
             self, Content, Delivery, Email, Mailbox, OutboxEntry, ReplyWindowClosed, TemplateMessage, Unsendable, accepts_at_once, mail_id,
             reply_subject, text_kind,
         },
         send_requests::{EmailContent, FilledTemplate, Send},
-        store::{Account, Template, WHATSAPP},
+        stores_and_accounts::{Account, Template, WHATSAPP},
         text::unfolded,
     },
     store::queues::outbound::ThreadEmail,
@@ -300,7 +300,7 @@ async fn reply_recipient(change: &WriteTransaction<'_>, thread: &Conversation, m
     let writer = mails.iter().find(|mail| mail.inbound).and_then(|mail| mail.sender.as_deref());
     let writer = writer.and_then(|sender| serde_json::from_str::<Value>(sender).ok()).and_then(|sender| {
         let email = sender["id"].as_str().filter(|id| is_email(id))?;
-        Some(Mailbox { email: email.to_owned(), name: sender["name"].as_str().map(outbound::header_text) })
+        Some(Mailbox { email: email.to_owned(), name: sender["name"].as_str().map(outbound_messages::header_text) })
     });
     if let Some(writer) = writer {
         return Ok(writer);
@@ -343,7 +343,7 @@ async fn template(change: &WriteTransaction<'_>, account: &AccountId, id: &Templ
 }
 
 fn fill(template: &Template, filling: &FilledTemplate) -> Result<TemplateMessage> {
-    outbound::fill(template, filling.variables.clone()).map_err(|wrong| match wrong {
+    outbound_messages::fill(template, filling.variables.clone()).map_err(|wrong| match wrong {
         Unsendable::Status(status) => Error::invalid(
             "body.templateId",
             format!("names a template that is {status}; APPROVED, REINSTATED and FLAGGED ones can be sent"),

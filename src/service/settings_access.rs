@@ -11,15 +11,15 @@ use serde_json::json;
 
 use super::{Error, Result, Service, keys::fresh_secret, write_transaction::WriteTransaction};
 use crate::domain::{
+    api_keys::{Secret, SecretHash},
     events::EventChange,
-    grants::GrantSet,
     ids::{AccountId, CredentialId, StoreId, TicketId, UserId},
-    keys::{Secret, SecretHash},
     settings_access::{
         AuditLogEntry, CREDENTIAL_PREFIX, CredentialKind, Editor, EmailLoginUser, Entry, ListedCredential, Manager, NewCredential, Subject,
         Via, manages,
     },
-    store::Account,
+    stores_and_accounts::Account,
+    token_grants::GrantSet,
 };
 
 /// The maximum number of permitted users of a channel account.

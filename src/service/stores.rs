@@ -5,7 +5,7 @@ use crate::{
     domain::{
         clock::ClocksAndIds,
         ids::{MAX_ID_CHARS, StoreId},
-        store::Store,
+        stores_and_accounts::Store,
     },
     store::Db,
 };

@@ -4,11 +4,11 @@ use std::collections::HashMap;
 
 use super::{Error, Result, Service};
 use crate::domain::{
-    field_predicates::FieldTest,
     fields::FieldKind,
     filters::{FieldFilter, TicketFilter},
     ids::{StoreId, TicketId},
     paging::{Page, PageRequest},
+    ticket_field_filters::FieldTest,
     tickets::{Ticket, TicketExpand, TicketView},
 };
 

@@ -18,7 +18,7 @@ use crate::{
         filters::TicketFilter,
         fixture::MovableClock,
         ids::{StoreId, TicketId},
-        inbound::Inbound,
+        inbound_messages::Inbound,
         messages::MessageExpand,
         ordered_object::Entries,
         ticket_states::TicketState,

@@ -6,8 +6,8 @@ use serde_json::json;
 use super::{Error, Result, Service, write_transaction::WriteTransaction};
 use crate::domain::{
     ids::{MessageId, StoreId},
-    inbound::is_mail,
-    outbound::{Content, Delivery, OutboxEntry, text_kind},
+    inbound_messages::is_mail,
+    outbound_messages::{Content, Delivery, OutboxEntry, text_kind},
     settings_access::{Editor, Entry, Subject},
     undelivered_messages::UndeliveredMessage,
 };

@@ -18,10 +18,10 @@ use crate::{
         drafts::Release,
         events::{Actor, Event, EventChange},
         ids::{MessageId, StoreId},
-        outbound::OutboxEntry,
+        outbound_messages::OutboxEntry,
         settings_access::{Editor, Entry},
     },
-    store::{self, Write, transaction::write::StoredResponse},
+    store::{self, Write, transaction::store_transaction::StoredResponse},
 };
 
 /// Serialises an event in the format of the API revision. Called inside the write transaction. The returned bytes are delivered unchanged.

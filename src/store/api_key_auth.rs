@@ -5,9 +5,9 @@ use sea_orm::{ActiveValue::Set, ColumnTrait, EntityTrait, QueryFilter, sea_query
 
 use crate::{
     domain::{
+        api_key_scopes::ScopeSet,
+        api_keys::{Caller, SecretHash},
         ids::StoreId,
-        keys::{Caller, SecretHash},
-        scopes::ScopeSet,
         time::Timestamp,
     },
     store::{

@@ -21,13 +21,13 @@ use crate::{
         migrate::{MIGRATIONS_TABLE, refuse_newer},
         sqlite::{
             connection::{INDEX, LOG, beside},
-            copy::{self, CopySource, copy},
-            stale_files::{RESTORING, refuse_half_restored},
+            foreign_wal_check::{RESTORING, refuse_half_restored},
+            snapshot_copy::{self, CopySource, copy},
         },
     },
 };
 
-pub use copy::Progress;
+pub use snapshot_copy::Progress;
 
 const PARTIAL: &str = ".partial";
 

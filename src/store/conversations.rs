@@ -13,7 +13,7 @@ use crate::{
         conversations::{Conversation, Destination, LastMessage, Thread},
         ids::{ContactId, ConversationId, StoreId},
         paging::{Page, PageRequest, Position},
-        store::{Channel, ChannelRef},
+        stores_and_accounts::{Channel, ChannelRef},
         time::Timestamp,
     },
     store::{
@@ -23,8 +23,8 @@ use crate::{
         sql::Sql,
         statement::{
             as_of::{MovingList, MovingRow},
-            from_entities::among,
             pages::{PagedRow, count_sql},
+            seaorm_statements::among,
         },
     },
 };

@@ -30,7 +30,7 @@ use tokio::{sync::Semaphore, time::timeout};
 
 use crate::store::{
     Error, Result,
-    change_log::own_changes::OwnChangeQueue,
+    change_log::own_change_queue::OwnChangeQueue,
     last_failure::LastFailure,
     postgres::{
         address::ServerAddress,
@@ -47,10 +47,10 @@ use crate::store::{
         checkpoint::WAL_HARD_LIMIT_FACTOR,
         connection::PAGE_BYTES,
         file_identity::FileIdentity,
+        foreign_wal_check::{refuse_foreign_log, refuse_half_restored},
         group_commit::Writer,
-        library,
         reader_pool::Readers,
-        stale_files::{refuse_foreign_log, refuse_half_restored},
+        sqlite_ffi,
     },
     statement::key_lookup_types::KeyLookupBatcher,
     tickets::broad_conditions::BroadConditions,
@@ -421,7 +421,7 @@ impl Db {
 }
 
 async fn open_sqlite(url: &str) -> Result<(DatabaseAddress, Arc<FileIdentity>)> {
-    library::prepare()?;
+    sqlite_ffi::prepare()?;
     let (path, options) = url.split_once('?').unwrap_or((url, ""));
     let name = path.trim_start_matches("sqlite:").trim_start_matches("//");
     if name.is_empty() || name == ":memory:" || options.split('&').any(|option| option == "mode=memory") {
@@ -496,7 +496,7 @@ fn unopened(file: &Path, error: sqlx::Error) -> Error {
 /// Switches SQLite's query planner stability guarantee on, so that a statement with a bound `LIMIT` is prepared once.
 async fn stable_plans(connection: &mut SqliteConnection) -> std::result::Result<(), sqlx::Error> {
     let mut handle = connection.lock_handle().await?;
-    if library::enable_stable_query_plans(handle.as_raw_handle()) {
+    if sqlite_ffi::enable_stable_query_plans(handle.as_raw_handle()) {
         Ok(())
     } else {
         Err(sqlx::Error::Protocol("this SQLite cannot keep its query plans stable".into()))

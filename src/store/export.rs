@@ -13,7 +13,7 @@ use crate::{
             Account, Comment, Contact, ContactField, Conversation, Direction, Label, Message, Record, RecordKind, Role, Team, Template,
             Ticket, TicketField, User,
         },
-        store::Channel,
+        stores_and_accounts::Channel,
         time::Timestamp,
     },
     store::{

@@ -15,8 +15,8 @@ use crate::{
         Db, Error, Result,
         entity::{contact_fields, ticket_fields},
         sql::batches,
-        statement::from_entities::model,
-        transaction::write::Write,
+        statement::seaorm_statements::model,
+        transaction::store_transaction::Write,
     },
 };
 

@@ -13,9 +13,9 @@ use serde_json::json;
 use super::entity::*;
 use crate::{
     domain::{
+        api_keys::SecretHash,
         fields::Comparable,
         ids::{ConversationId, KeyId, StoreId},
-        keys::SecretHash,
         messages::Message,
         ndjson_records::Line,
         paging::PageRequest,

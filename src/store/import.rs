@@ -3,26 +3,26 @@
 //! Called by `service::import`. Guarantees: before [`Import::commit`], no other transaction sees anything of the import. Without a commit,
 //! nothing of the import remains. The modules:
 //! - `row_mapping`: converts a record into table rows.
-//! - `executor`: runs statements on the import's connection.
+//! - `import_connection`: runs statements on the import's connection.
 //! - `bulk`: one statement for many rows.
 //! - `upsert`: writes batches into the tables.
 //! - `unique_values`: finds records with the same value in a unique index.
 //! - `conversation_cache`: a cache of conversations that the import has seen.
 //! - `deferred_indexes`: drops indexes and rebuilds them at the end.
-//! - `check`: tests, at the end, that referenced records exist and that records agree with each other.
+//! - `consistency_checks`: tests, at the end, that referenced records exist and that records agree with each other.
 //! - `derived_columns`: computes counters, newest messages, waiting times and ticket numbers.
 
 mod bulk;
-mod check;
+mod consistency_checks;
 mod conversation_cache;
 mod deferred_indexes;
 mod derived_columns;
-mod executor;
+mod import_connection;
 mod row_mapping;
 mod unique_values;
 mod upsert;
 
-pub use check::Definition;
+pub use consistency_checks::Definition;
 pub(super) use derived_columns::DERIVE_TICKETS;
 
 use std::collections::{HashMap, HashSet};
@@ -38,12 +38,12 @@ use crate::{
         },
         time::Timestamp,
     },
-    store::{Db, Result, row_decoding::Cells, sql::Sql, transaction::write::UNTRACKED_KIND},
+    store::{Db, Result, row_decoding::Cells, sql::Sql, transaction::store_transaction::UNTRACKED_KIND},
 };
 use bulk::Bulk;
 use conversation_cache::RecentIds;
 use deferred_indexes::DroppedIndex;
-use executor::ImportConnection;
+use import_connection::ImportConnection;
 
 /// The records of consecutive lines of the import file, by kind.
 #[derive(Debug, Default)]

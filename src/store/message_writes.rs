@@ -12,7 +12,7 @@ use crate::{
         conversations::Conversation,
         ids::{AccountId, ConversationId, MessageId, TicketId},
         messages::Message,
-        outbound::Delivery,
+        outbound_messages::Delivery,
         tickets::Ticket,
         time::Timestamp,
     },
@@ -21,7 +21,7 @@ use crate::{
         entity::{conversations, counters, messages, stores, tickets},
         import::DERIVE_TICKETS,
         row_decoding::Row,
-        transaction::write::Write,
+        transaction::store_transaction::Write,
     },
 };
 

@@ -11,7 +11,7 @@
 //! |---|---|
 //! | basics | `error`, `mutex`, `write_timeout`, `last_failure`, `slow_statements`, `sql`, `row_decoding`, `entity` (every table) |
 //! | drivers | `sqlite` (connections, group commit, checkpoint, file copy), `postgres` (connections, look-ups, transaction, TLS, standby) |
-//! | database | `db` (open, close), `migrate`, `executor` (runs a read), `transaction` (runs a write), `write_health` |
+//! | database | `db` (open, close), `migrate`, `read_executor` (runs a read), `transaction` (runs a write), `database_health` |
 //! | statements | `statement`: builds statements from entities, for pages of lists, and for look-ups by key |
 //! | record types | all other modules: reads and writes of the record types, change log, change feed, import, export, back-up, sandbox |
 //!
@@ -72,27 +72,27 @@
 //! - **Add a column**: a migration; the field in the entity; the field of the record type in `domain`; the column in the record type's
 //!   `COLUMNS` and `decode` if requests read it, and in the functions that write the row; the field of the API type in `revision`.
 //! - **Add a query**: an `impl Db` in the file of the record type, with `Entity::find()` passed to [`Db::select`] if the query is rare. If
-//!   each request runs the query: an `Sql` whose text is always the same, run by [`Db::all`](executor).
+//!   each request runs the query: an `Sql` whose text is always the same, run by [`Db::all`](read_executor).
 //! - **Add a write**: an `impl Write` in the file of the record type: `insert` or `update` with the columns that are set, or `execute` with
-//!   `Entity::update_many()` or `delete_many()`. First lock the rows that decide what is written, in the order that `transaction::write`
+//!   `Entity::update_many()` or `delete_many()`. First lock the rows that decide what is written, in the order that `transaction::store_transaction`
 //!   states.
 //! - **Add a table**: a migration; an entity, which the macro in `entity/mod.rs` lists.
 
-mod accounts;
 mod across_stores;
 pub mod api_key_auth;
 pub mod backup;
 pub mod change_feed;
 pub mod change_log;
+mod channel_accounts;
 mod contacts;
 mod conversations;
 pub mod copy_database;
+mod database_health;
 mod db;
 pub mod distributed;
 pub mod entity;
 mod error;
 pub mod events;
-mod executor;
 pub mod export;
 pub mod field_definitions;
 #[cfg(test)]
@@ -100,6 +100,8 @@ pub(crate) mod fixture;
 mod former_position_retention;
 pub mod import;
 mod last_failure;
+#[cfg(test)]
+mod list_tests;
 mod message_writes;
 mod messages;
 mod migrate;
@@ -111,8 +113,7 @@ mod page_cost_tests;
 mod pagination_tests;
 mod postgres;
 pub mod queues;
-#[cfg(test)]
-mod read_tests;
+mod read_executor;
 mod record_writes;
 mod row_decoding;
 pub mod sandbox;
@@ -125,10 +126,9 @@ mod statement;
 mod tickets;
 pub mod transaction;
 mod users_teams_labels;
-mod write_health;
 mod write_timeout;
 
 pub use db::{Db, OnStatement, StatementLimit};
 pub use error::{Error, Result};
 pub(crate) use postgres::address::is_local_server;
-pub use transaction::write::Write;
+pub use transaction::store_transaction::Write;

@@ -6,10 +6,10 @@ use sea_orm::DbBackend;
 use crate::{
     domain::{
         conversations::Conversation,
-        field_predicates::{FieldTest, Test},
         fields::Comparable,
         filters::{LabelFilter, LabelOperator, ShownTickets, TicketFilter},
         paging::{PageRequest, Position},
+        ticket_field_filters::{FieldTest, Test},
         tickets::Ticket,
         time::Timestamp,
     },

@@ -19,8 +19,8 @@ use crate::{
         entity::{roles, team_members, users},
         row_decoding::{Cells, Row},
         sql::{Sql, batches},
-        statement::from_entities::model,
         statement::pages::PagedRow,
+        statement::seaorm_statements::model,
     },
 };
 

@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::{
     fixture::channels,
     harness::{ALL_SCOPES, Database, SIMULATED, Server},
-    writes::races::race,
+    writes::concurrent_writes::race,
 };
 
 /// The number of callers that write to one conversation at the same time.

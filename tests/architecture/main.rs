@@ -2,7 +2,7 @@
 //! such as `sqlx::` or `env::var` may occur.
 
 mod module_layers;
-mod names;
+mod unique_type_names;
 
 use std::path::{Path, PathBuf};
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{
     Answer, Request,
-    compare::{Difference, RECENT_MILLISECONDS, RECENT_TIME},
+    compare_responses::{Difference, RECENT_MILLISECONDS, RECENT_TIME},
     corpus::Cause,
 };
 use crate::{Change, Document, Report};

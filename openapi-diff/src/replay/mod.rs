@@ -1,9 +1,9 @@
 //! Replay: compares the responses of two servers to the same requests, and looks up each difference in the comparison of their documents.
 //!
-//! `corpus` reads the requests. `compare` finds the locations at which two responses differ. `documented_differences` holds the
+//! `corpus` reads the requests. `compare_responses` finds the locations at which two responses differ. `documented_differences` holds the
 //! differences that the documents and the notes permit. A caller sends the requests and passes the responses to [`Replay::add`].
 
-mod compare;
+mod compare_responses;
 mod corpus;
 mod documented_differences;
 
@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde_json::json;
 
 pub use self::{
-    compare::{Answer, Comparison},
+    compare_responses::{Answer, Comparison},
     corpus::{BadLine, Caller, Cause, Credential, Request, corpus, examples},
 };
 use super::{Document, Report};

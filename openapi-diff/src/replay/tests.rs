@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::{compare::Difference, *};
+use super::{compare_responses::Difference, *};
 use crate::{Notes, diff};
 
 const NOW: i64 = 1_780_300_800_000;

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::{compared, document};
 use crate::{
     Class, Direction,
-    differ::Differ,
+    comparison_state::Differ,
     references::DocumentIndex,
     semantics::{Arena, DocumentRole, Instances, SeededRandom, SideSchema},
 };

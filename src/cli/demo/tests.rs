@@ -22,12 +22,12 @@ use crate::{
     domain::{
         clock::Ids,
         fixture::MovableClock,
-        grants::GrantSet,
+        token_grants::GrantSet,
         webhooks::{Attempted, EndpointAnswer},
     },
     http::{
         document::{
-            contract::{self, Route},
+            contract_document::{self, Route},
             examples::{self, ExampleRequest, Examples, RECORDED_AT},
         },
         machinery::{idempotency::IDEMPOTENCY_KEY, rate_limits::RateLimit, routing::SETTINGS_PREFIX},
@@ -227,7 +227,7 @@ fn mask_random_values(value: &mut Value) {
 
 /// Returns every operation of a document, with its full path.
 fn routes(document: &Value, prefix: &str) -> Vec<Route> {
-    contract::routes(document).into_iter().map(|route| Route { path: format!("{prefix}{}", route.path), ..route }).collect()
+    contract_document::routes(document).into_iter().map(|route| Route { path: format!("{prefix}{}", route.path), ..route }).collect()
 }
 
 /// Creates a demo store, and sends all example requests of a document to it. Returns the responses by operation.
@@ -255,7 +255,7 @@ async fn events() -> BTreeMap<String, Value> {
     bench.ids.fresh();
     let all = WebhookSettings { url: Some("https://hooks.example.com/counterpart".to_owned()), ..WebhookSettings::default() };
     bench.service.create_webhook(&Editor::command_line(STORE.into()), all).await.unwrap();
-    let routes = [routes(&contract::document(), PREFIX), routes(&settings_api::document(), SETTINGS_PREFIX)].concat();
+    let routes = [routes(&contract_document::document(), PREFIX), routes(&settings_api::document(), SETTINGS_PREFIX)].concat();
     let beside = settings.requests.iter().filter(|request| BESIDE.contains(&request.operation.as_str()));
     for request in examples::contract().requests.iter().chain(beside) {
         let route = routes.iter().find(|route| route.operation_id == request.operation).unwrap();
@@ -279,10 +279,10 @@ async fn events() -> BTreeMap<String, Value> {
 /// events. Each set has the expected examples, the actual ones, and the path of the file with the expected ones.
 async fn all() -> [(BTreeMap<String, Value>, BTreeMap<String, Value>, String); 5] {
     let (contract, settings) = (examples::contract(), settings_api::examples());
-    let given = answers(&contract, contract::document(), PREFIX).await;
+    let given = answers(&contract, contract_document::document(), PREFIX).await;
     let folder = format!("src/revision/{}", revision::NAME.to_lowercase());
     let plain = |errors: &error_examples::Errors| errors.iter().map(|(operation, own)| (operation.clone(), json!(own))).collect();
-    let refused = error_examples::errors(&contract, &contract::document(), false).await;
+    let refused = error_examples::errors(&contract, &contract_document::document(), false).await;
     let refused = (plain(&contract.errors), plain(&refused), format!("{folder}/example_errors.json"));
     let contract = (contract.answers, given, format!("{folder}/example_responses.json"));
     let given = answers(&settings, settings_api::document(), SETTINGS_PREFIX).await;

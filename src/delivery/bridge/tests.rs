@@ -13,13 +13,13 @@ use crate::{
     delivery::{
         channel_connector::Connectors,
         outbound::{Messages, Outbound},
+        scripted_endpoints::{self, SHORT, START, ScriptedReply, TestEndpoint as Local},
         simulator::Simulator,
-        test_endpoints::{self, SHORT, START, ScriptedReply, TestEndpoint as Local},
     },
     domain::{
         events::{Actor, Event},
         fixture::MovableClock,
-        inbound::{Inbound, Received},
+        inbound_messages::{Inbound, Received},
         send_requests::{EmailContent, FilledTemplate, Send},
         settings_access::{Editor, FormerSecrets},
         webhooks::{ROTATION_MILLIS, SigningSecret},
@@ -31,7 +31,7 @@ use crate::{
     },
 };
 
-mod wire;
+mod wire_format;
 
 const ACCOUNT: &str = "a1";
 
@@ -55,7 +55,7 @@ impl Bench {
     async fn new() -> Self {
         let fixture = Fixture::alone().await;
         let hands = MovableClock::at(START);
-        let service = test_endpoints::service(fixture.db.clone(), hands.clone(), Kinds);
+        let service = scripted_endpoints::service(fixture.db.clone(), hands.clone(), Kinds);
         Self { fixture, hands, service }
     }
 
@@ -136,7 +136,7 @@ fn takes(external_id: &str) -> ScriptedReply {
     answers("200 OK", &json!({ "externalId": external_id }).to_string())
 }
 
-fn body(seen: &test_endpoints::ReceivedRequest) -> Value {
+fn body(seen: &scripted_endpoints::ReceivedRequest) -> Value {
     serde_json::from_slice(&seen.body).unwrap()
 }
 

@@ -14,7 +14,7 @@ use super::*;
 use crate::{
     delivery::{
         channel_connector::{Accepted, Capabilities, Connector, FailureClass, SendFailure, Sending},
-        test_endpoints::{self, START},
+        scripted_endpoints::{self, START},
         worker::{MAX_ATTEMPTS_PER_DESTINATION, QUEUE_POLL_INTERVAL},
     },
     domain::{
@@ -22,7 +22,7 @@ use crate::{
         events::{Actor, Event},
         fixture::MovableClock,
         ids::{AccountId, MessageId, StoreId},
-        outbound::{Mailbox, OutboxEntry},
+        outbound_messages::{Mailbox, OutboxEntry},
         send_requests::{self, EmailContent},
     },
     service::{Renderer, WriteContext},
@@ -50,7 +50,7 @@ struct Bench {
 }
 
 fn service(db: Db, clock: Arc<dyn Clock>) -> Service {
-    test_endpoints::service(db, clock, Kinds)
+    scripted_endpoints::service(db, clock, Kinds)
 }
 
 impl Bench {

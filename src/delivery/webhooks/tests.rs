@@ -9,4 +9,4 @@ mod schedule;
 mod ssrf;
 mod subscriptions;
 
-use super::super::test_endpoints as endpoint;
+use super::super::scripted_endpoints as endpoint;

@@ -10,7 +10,7 @@ use super::components::operations_mut;
 use crate::{
     domain::revision_rules::Rules,
     http::{
-        machinery::{auth::SCHEME, reply::REPLAYED},
+        machinery::{auth::SCHEME, success_responses::REPLAYED},
         schemas::value_types::OPEN_ENUM,
     },
     revision,

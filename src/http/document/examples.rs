@@ -10,7 +10,7 @@
 //! example can be tried with `counterpart demo`, whose records have the same ids. The times in the demo data are relative to the start of
 //! the demo.
 //!
-//! Called by [`super::contract`], [`crate::http::settings`] and [`crate::http::events::openapi_document`]. Cursors have no examples: a
+//! Called by [`super::contract_document`], [`crate::http::settings`] and [`crate::http::events::openapi_document`]. Cursors have no examples: a
 //! cursor is valid only in one store of one server, so a request with an example cursor would be refused.
 
 use std::collections::BTreeMap;

@@ -2,10 +2,10 @@
 
 pub mod canonical_form;
 pub mod components;
-pub mod contract;
+pub mod contract_document;
 pub mod examples;
 pub mod introduction;
-mod links;
 pub mod merged_paths;
 pub mod openapi_3_1;
+mod openapi_links;
 pub mod openapi_tags;

@@ -15,7 +15,7 @@ use crate::{
     domain::webhooks::{PAUSES, TEST_KIND},
     http::document::{
         canonical_form::{in_form, sorted},
-        contract, examples,
+        contract_document, examples,
         openapi_3_1::{convert, modern},
     },
     revision,
@@ -134,7 +134,7 @@ pub fn document() -> Value {
 /// events, since an event contains nothing that `expand` adds. If the operations and the events have different schemas of the same name,
 /// the schema of the events is renamed, for example from `Ticket` to `EventTicket`.
 pub fn with_operations() -> Value {
-    let (mut whole, mut events) = (contract::document(), document());
+    let (mut whole, mut events) = (contract_document::document(), document());
     convert(&mut whole);
     let shared = |whole: &Value, events: &Value| -> Vec<(String, String)> {
         let theirs = events["components"]["schemas"].as_object();
@@ -349,13 +349,13 @@ mod tests {
         let (whole, events) = (with_operations(), document());
         assert_eq!(whole["openapi"], "3.1.0");
         assert_eq!(whole["webhooks"].as_object().map(Map::len), events["webhooks"].as_object().map(Map::len));
-        assert_eq!(contract::routes(&whole), contract::routes(&contract::document()));
+        assert_eq!(contract_document::routes(&whole), contract_document::routes(&contract_document::document()));
         // A response may contain expanded objects; an event never contains any.
         let schemas = &whole["components"]["schemas"];
         assert!(
             schemas["Ticket"]["properties"].get("assignee").is_some() && schemas["EventTicket"]["properties"].get("assignee").is_none()
         );
-        assert_eq!(schemas["Label"], contract::document()["components"]["schemas"]["Label"]);
+        assert_eq!(schemas["Label"], contract_document::document()["components"]["schemas"]["Label"]);
         let text = whole.to_string();
         for (name, _) in schemas.as_object().unwrap() {
             assert!(text.contains(&format!("\"#/components/schemas/{name}\"")), "{name}");

@@ -12,12 +12,12 @@ use poem_openapi::{
 
 use super::{
     context::{Context, Recipient},
-    error::ApiError,
+    error_responses::ApiError,
     request_data::RequestData,
     shared_state::SharedState,
 };
 use crate::{
-    domain::{ids::StoreId, keys::Caller, scopes::Scope},
+    domain::{api_key_scopes::Scope, api_keys::Caller, ids::StoreId},
     service::{LookedUpCaller, Service},
 };
 

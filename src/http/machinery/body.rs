@@ -17,7 +17,7 @@ use poem_openapi::{
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{error::ApiError, json_shape};
+use super::{error_responses::ApiError, json_shape};
 use crate::domain::text::whole_characters;
 
 /// The largest accepted request body in bytes, both before and after decompression.

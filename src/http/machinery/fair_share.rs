@@ -20,9 +20,9 @@ use std::{
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::error::ApiError;
+use super::error_responses::ApiError;
 use crate::{
-    domain::{ids::StoreId, scopes::Scope},
+    domain::{api_key_scopes::Scope, ids::StoreId},
     service::StatementLimit,
 };
 

@@ -9,9 +9,9 @@ use poem_openapi::{
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use super::{auth::AuthenticatedRequest, body::Body, error::ApiError};
+use super::{auth::AuthenticatedRequest, body::Body, error_responses::ApiError};
 use crate::{
-    domain::{events::Actor, keys::hexadecimal},
+    domain::{api_keys::hexadecimal, events::Actor},
     service::{IdempotentRequest, WriteContext},
 };
 

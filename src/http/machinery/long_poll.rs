@@ -23,7 +23,7 @@ use tokio::{
 
 use super::{
     context::{Context, Recipient},
-    error::ApiError,
+    error_responses::ApiError,
 };
 
 /// The longest time that a request waits, in seconds.

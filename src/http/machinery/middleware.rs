@@ -26,13 +26,13 @@ use super::{
     cors::{self, Cors},
     discard_unread_bodies::{self, UnreadBody},
     envelope::{JSON, REQUEST_ID},
-    error::{ApiError, ErrorDetail, RATE_LIMIT, RATE_LIMIT_POLICY, UsedUpRate},
+    error_responses::{ApiError, ErrorDetail, RATE_LIMIT, RATE_LIMIT_POLICY, UsedUpRate},
     idempotency::{IDEMPOTENCY_KEY, MAX_KEY_CHARS},
     query_string::QueryString,
-    reply::{self, EnvelopeContent, Long},
     request_data::RequestData,
     routing::{Operations, in_settings},
     shared_state::SharedState,
+    success_responses::{self, EnvelopeContent, Long},
     unsent_responses,
 };
 use crate::domain::revision_rules::ReceivedAt;
@@ -224,7 +224,7 @@ impl Middleware {
 
     fn failure(&self, context: &Context, path: &str, error: ApiError) -> Response {
         let detail = ErrorDetail { message: error.message, status_code: error.status.as_u16().into() };
-        let body = reply::bytes(context, &EnvelopeContent::Error(detail)).unwrap_or_default();
+        let body = success_responses::bytes(context, &EnvelopeContent::Error(detail)).unwrap_or_default();
         let mut response = Response::builder().status(error.status).content_type(JSON).body(body);
         let headers = response.headers_mut();
         if let Some(seconds) = error.retry_after {

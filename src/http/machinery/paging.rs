@@ -14,9 +14,9 @@ use super::{
     auth::AuthenticatedRequest,
     cursor::{Binding, Cursor},
     envelope::header,
-    error::ApiError,
+    error_responses::ApiError,
     params::{CursorText, EchoedPage},
-    reply::{All, Reply, ReplyShape},
+    success_responses::{All, Reply, ReplyShape},
 };
 use crate::{
     domain::paging::{Page, PageRequest},

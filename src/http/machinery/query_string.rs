@@ -1,6 +1,6 @@
 //! Parsing of the query string of a request.
 
-use super::error::ApiError;
+use super::error_responses::ApiError;
 
 /// The query of a request: decoded names and values in their order.
 #[derive(Clone)]

@@ -13,7 +13,7 @@ use std::{
 
 use poem::{Addr, http::StatusCode, web::RemoteAddr};
 
-use super::error::{ApiError, UsedUpRate};
+use super::error_responses::{ApiError, UsedUpRate};
 use crate::domain::{
     ids::{KeyId, StoreId},
     time::Timestamp,

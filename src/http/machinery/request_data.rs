@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::{context::Context, error::ApiError, query_string::QueryString, shared_state::SharedState};
+use super::{context::Context, error_responses::ApiError, query_string::QueryString, shared_state::SharedState};
 
 /// The data that extractors read from a request. The three parts are attached as one value, since each separate value would cost an
 /// allocation and a look-up.

@@ -17,7 +17,7 @@ use moka::sync::Cache;
 use poem::{Addr, http::StatusCode, web::RemoteAddr};
 use tokio::sync::mpsc;
 
-use super::{error::ApiError, rate_limits::network};
+use super::{error_responses::ApiError, rate_limits::network};
 
 /// The period in which requests are counted. It begins with the first request for an address or from a client. A sign-in link is valid for
 /// the same time.

@@ -26,7 +26,7 @@ use bytes::Bytes;
 use futures_util::stream;
 use poem::{Body, http::StatusCode};
 
-use super::{context::Recipient, error::ApiError};
+use super::{context::Recipient, error_responses::ApiError};
 
 const MIB: usize = 1024 * 1024;
 

@@ -15,12 +15,12 @@ use crate::{
         machinery::{
             auth::{Authorised, ContactsRead, ContactsWrite},
             body::{Body, FilterBody},
-            error::{ApiError, ContactMaking, Failure, FilteredListing, Listing, Lookup, StampedChange},
-            expand::NoExpand,
+            error_responses::{ApiError, ContactMaking, Failure, FilteredListing, Listing, Lookup, StampedChange},
+            expand_parameter::NoExpand,
             idempotency::{Acknowledgement, IdempotencyKey},
             paging::{OpenedCursor, Paged},
             params::{CursorText, Id, PageSize, Query, Required},
-            reply::{All, One, Reply},
+            success_responses::{All, One, Reply},
         },
         schemas::{
             field_definitions::ContactField,

@@ -7,11 +7,11 @@ use crate::{
     domain::users_teams_labels as domain,
     http::machinery::{
         auth::{Authorised, LabelsRead},
-        error::{Failure, Listing},
-        expand::NoExpand,
+        error_responses::{Failure, Listing},
+        expand_parameter::NoExpand,
         paging::{PageStep, Paged},
         params::{CursorText, PageSize, Query, SearchTerm},
-        reply::Reply,
+        success_responses::Reply,
     },
     revision::wire::PageParam,
 };

@@ -11,11 +11,11 @@ use crate::{
     http::{
         machinery::{
             auth::{Authorised, TeamsRead},
-            error::{Failure, Listing},
-            expand::{Expand, TeamExpand},
+            error_responses::{Failure, Listing},
+            expand_parameter::{Expand, TeamExpand},
             paging::{PageStep, Paged},
             params::{CursorText, PageSize, Query},
-            reply::Reply,
+            success_responses::Reply,
         },
         schemas::related_objects::RelatedUser,
     },

@@ -12,12 +12,12 @@ use crate::{
         machinery::{
             auth::{Authorised, TicketsRead, TicketsWrite},
             body::{Body, FilterBody},
-            error::{Change, Failure, FilteredListing, Listing, Lookup, StampedChange},
-            expand::{Expand, FieldExpand},
+            error_responses::{Change, Failure, FilteredListing, Listing, Lookup, StampedChange},
+            expand_parameter::{Expand, FieldExpand},
             idempotency::IdempotencyKey,
             paging::{OpenedCursor, Paged},
             params::{CursorText, Id, PageSize, Query, Required},
-            reply::{All, One, Reply},
+            success_responses::{All, One, Reply},
         },
         schemas::{
             field_definitions::TicketField,

@@ -7,10 +7,10 @@ use crate::{
     domain::ids::UserId,
     http::machinery::{
         auth::{Authorised, UsersRead},
-        error::{Failure, Listing},
-        expand::{Expand, UserExpand},
+        error_responses::{Failure, Listing},
+        expand_parameter::{Expand, UserExpand},
         params::Query,
-        reply::{All, Reply},
+        success_responses::{All, Reply},
     },
     revision::wire::User,
 };

@@ -13,7 +13,7 @@ use poem::http::HeaderValue;
 use sha2::{Digest, Sha256};
 
 use super::static_content::Download;
-use crate::http::document::contract;
+use crate::http::document::contract_document;
 
 /// The comparison of the requests and responses of the two revisions, as JSON, with notes on how to adapt a client to the changes.
 const A_TO_B: &str = include_str!("../../../openapi/a-to-b.json");
@@ -48,7 +48,8 @@ pub fn script() -> Download {
 
 /// Renders the page of a comparison. Operations that this build serves are linked to their documentation.
 fn shown(comparison: &str, links: &[(&str, &str)]) -> String {
-    let served: BTreeSet<_> = contract::routes(&contract::document()).into_iter().map(|route| route.operation_id).collect();
+    let served: BTreeSet<_> =
+        contract_document::routes(&contract_document::document()).into_iter().map(|route| route.operation_id).collect();
     let documented_at = |operation: &str| served.contains(operation).then(|| format!("/docs#{operation}"));
     let around = PageContext { links, documented_at: Some(&documented_at), script: Some(SCRIPT) };
     // A test parses both comparisons, so parsing does not fail here.

@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 use url::Url;
 
 use crate::http::{
-    document::contract,
+    document::contract_document,
     machinery::{
         compression::{accepts_gzip, gzip},
         context::is_secure,
@@ -57,12 +57,12 @@ impl Download {
     /// Makes a download of an OpenAPI document as JSON. The server URL in the document begins with `public_url`, or else with the address
     /// to which the request was sent.
     pub fn json(contract: fn() -> Value, public_url: Option<String>) -> Self {
-        Self::document("application/json", contract, public_url, contract::json)
+        Self::document("application/json", contract, public_url, contract_document::json)
     }
 
     /// Makes a download of an OpenAPI document as YAML, like [`Self::json`].
     pub fn yaml(contract: fn() -> Value, public_url: Option<String>) -> Self {
-        Self::document("application/yaml", contract, public_url, contract::yaml)
+        Self::document("application/yaml", contract, public_url, contract_document::yaml)
     }
 
     fn document(media_type: &'static str, contract: fn() -> Value, public_url: Option<String>, text: fn(&Value) -> String) -> Self {

@@ -4,7 +4,7 @@ use poem_openapi::Object;
 use serde::Serialize;
 
 use super::value_types::{ChannelName, UserIdText};
-use crate::domain::{store::ChannelRef, users_teams_labels::UserRef};
+use crate::domain::{stores_and_accounts::ChannelRef, users_teams_labels::UserRef};
 
 /// An account or a conversation, shown on a record that refers to it.
 #[derive(Debug, Object, Serialize)]

@@ -12,7 +12,7 @@ use crate::{
         ids::UserId,
         time::Bound,
     },
-    http::machinery::{error::ApiError, params::ScalarParam},
+    http::machinery::{error_responses::ApiError, params::ScalarParam},
 };
 
 /// The maximum number of ids in one filter, which limits the work of a request.

@@ -13,9 +13,9 @@ use serde_json::{Value, value::RawValue};
 use crate::domain::{
     exact_json::ExactJson,
     ids::{UUID_CHARS, UserId},
-    inbound::RawProperty,
+    inbound_messages::RawProperty,
     ordered_object::{self, Entries},
-    store::Channel,
+    stores_and_accounts::Channel,
     time::{Bound, Timestamp},
 };
 

@@ -10,11 +10,11 @@ use crate::{
     domain::{
         contacts::{is_e164, is_email},
         ids::UserId,
-        inbound::Person,
-        lengths::too_long,
+        inbound_messages::Person,
+        text_length_limit::too_long,
         time::Timestamp,
     },
-    http::machinery::{error::ApiError, params::ScalarParam},
+    http::machinery::{error_responses::ApiError, params::ScalarParam},
     service::{
         contact_writes::ContactFieldUpdate,
         ticket_writes::{Assignment, Closing, FieldUpdate},

@@ -15,9 +15,9 @@ use crate::{
     },
     http::{
         machinery::{
-            error::{Failure, SettingsListing},
+            error_responses::{Failure, SettingsListing},
             params::{OneOf, Query},
-            reply::{All, Reply},
+            success_responses::{All, Reply},
         },
         schemas::value_types::{AnyObject, StoredJson},
     },

@@ -21,13 +21,13 @@ use poem_openapi::{
 use super::grants::{RequiredGrant, TOKEN_SCHEME};
 use crate::{
     domain::{
-        grants::Grant,
         ids::StoreId,
         settings_access::{CredentialKind, Editor, Manager, Via},
+        token_grants::Grant,
     },
     http::machinery::{
         context::{Context, Recipient, is_own_origin},
-        error::ApiError,
+        error_responses::ApiError,
         request_data::RequestData,
         shared_state::SharedState,
     },

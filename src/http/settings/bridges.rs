@@ -11,10 +11,10 @@ use crate::{
     domain::{bridges, ids::AccountId, settings_access::FormerSecrets, time::Timestamp, webhooks::SigningSecret},
     http::machinery::{
         body::Body,
-        error::{ApiError, Failure, SettingsCatalog, SettingsEdit, SettingsLookup},
+        error_responses::{ApiError, Failure, SettingsCatalog, SettingsEdit, SettingsLookup},
         idempotency::Acknowledgement,
         params::{Id, Query, Required},
-        reply::{All, One, Reply},
+        success_responses::{All, One, Reply},
     },
 };
 

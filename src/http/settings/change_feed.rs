@@ -12,8 +12,8 @@ use serde_json::value::to_raw_value;
 
 use super::{
     auth::GrantedRequest,
-    feeds::{FeedReply, next_after, next_after_header},
     grants,
+    next_after_header::{FeedReply, next_after, next_after_header},
     params::{EnumListParam, LimitParam, PositionParam, WaitParam},
 };
 use crate::{
@@ -21,9 +21,9 @@ use crate::{
     http::{
         machinery::{
             envelope::header,
-            error::{ApiError, Failure, SettingsFeed, SettingsListing},
+            error_responses::{ApiError, Failure, SettingsFeed, SettingsListing},
             params::{Choice, Id, OneOf, Query, Required},
-            reply::{All, Reply, ReplyShape},
+            success_responses::{All, Reply, ReplyShape},
         },
         schemas::value_types::{AnyObject, EnumValue, StoredJson, ValueSet},
     },

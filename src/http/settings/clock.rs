@@ -9,10 +9,10 @@ use crate::{
     domain::time::Timestamp,
     http::machinery::{
         body::Body,
-        error::{ApiError, Failure, SettingsAdvance, SettingsCatalog},
-        reply::{One, Reply},
+        error_responses::{ApiError, Failure, SettingsAdvance, SettingsCatalog},
+        success_responses::{One, Reply},
     },
-    service::sandbox::{Advanced, ShownClock},
+    service::sandbox_clock::{Advanced, ShownClock},
 };
 
 /// The clock of the server.

@@ -10,17 +10,17 @@ use super::{
 };
 use crate::{
     domain::{
+        api_keys::SecretHash,
         ids::CredentialId,
-        keys::SecretHash,
         settings_access::{CredentialKind, ListedCredential},
         time::Timestamp,
     },
     http::{
         machinery::{
-            error::{Failure, SettingsCatalog, SettingsLookup},
+            error_responses::{Failure, SettingsCatalog, SettingsLookup},
             idempotency::Acknowledgement,
             params::{Id, Query, Required},
-            reply::{All, One, Reply},
+            success_responses::{All, One, Reply},
         },
         schemas::value_types::{AddressText, EnumValue, UserIdText, ValueSet},
     },

@@ -19,9 +19,9 @@ use crate::{
     http::{
         machinery::{
             body::Body,
-            error::{ApiError, Failure, SettingsChange, SettingsLookup},
+            error_responses::{ApiError, Failure, SettingsChange, SettingsLookup},
             params::{Id, Query, Required},
-            reply::{All, One, Reply},
+            success_responses::{All, One, Reply},
         },
         schemas::value_types::{EnumValue, ValueSet},
     },

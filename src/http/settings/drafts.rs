@@ -18,10 +18,10 @@ use crate::{
     http::{
         machinery::{
             body::Body,
-            error::{ApiError, Failure, SettingsChange, SettingsListing, SettingsLookup, SettingsRemoval},
+            error_responses::{ApiError, Failure, SettingsChange, SettingsListing, SettingsLookup, SettingsRemoval},
             idempotency::Acknowledgement,
             params::{Choice, Id, OneOf, Query, Required},
-            reply::{All, One, Reply},
+            success_responses::{All, One, Reply},
         },
         schemas::value_types::{AnyObject, EnumValue, ValueSet},
     },

@@ -1,7 +1,7 @@
 //! Grants (permissions of tokens) as types: the signature of each operation of the settings API names the grant that a token needs.
 //! `openapi/settings.routes` lists every operation with the grant that it requires, if any.
 
-use crate::domain::grants::Grant;
+use crate::domain::token_grants::Grant;
 
 /// A grant as a type. The signature of an operation names the type of the grant that the operation requires of a token.
 pub trait RequiredGrant: Send + Sync + 'static {

@@ -9,19 +9,19 @@ use super::{
 };
 use crate::{
     domain::{
+        api_key_scopes::{Scope, ScopeSet},
+        api_keys::{ApiKey, Secret},
         ids::KeyId,
-        keys::{ApiKey, Secret},
-        scopes::{Scope, ScopeSet},
         settings_access::FormerSecrets,
         time::Timestamp,
     },
     http::{
         machinery::{
             body::Body,
-            error::{ApiError, Failure, SettingsAddition, SettingsCatalog, SettingsChange, SettingsEdit, SettingsLookup},
+            error_responses::{ApiError, Failure, SettingsAddition, SettingsCatalog, SettingsChange, SettingsEdit, SettingsLookup},
             idempotency::Acknowledgement,
             params::{Id, Query, Required, ScalarParam},
-            reply::{All, One, Reply},
+            success_responses::{All, One, Reply},
         },
         schemas::value_types::{EnumValue, UserIdText, ValueSet},
     },

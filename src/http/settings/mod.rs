@@ -16,7 +16,7 @@
 //!    and its doc comment is its public documentation.
 //! 2. A new group of operations (a new struct with an `#[OpenApi]` block) is registered in [`settings_operations`], in
 //!    `openapi_document.rs`; a new tag goes to `openapi_tags.rs`.
-//! 3. A new grant is added to `domain::grants::Grant`, and to `required_grants!` in `grants.rs`.
+//! 3. A new grant is added to `domain::token_grants::Grant`, and to `required_grants!` in `grants.rs`.
 //! 4. Add an example request to `example_requests.json`, and to `refused_requests.json` a request for each error status that needs its own
 //!    example. Record the responses (`example_responses.json`, `example_errors.json`): `cargo test --lib record_the_examples -- --ignored`.
 //! 5. Add the operation to the table `OPERATIONS` in `tests/api/settings/grants.rs`, under its grant.
@@ -31,17 +31,17 @@ mod clock;
 mod credentials;
 mod deliveries;
 mod drafts;
-mod events;
-mod feeds;
+mod event_feed;
 mod grants;
-mod inbound_caller;
+mod inbound_auth;
 mod keys;
+mod next_after_header;
 mod openapi_document;
 mod openapi_tags;
 mod params;
 mod seats_and_access;
 mod session;
-mod ticket_states_and_inbound;
+mod ticket_states_and_inbound_messages;
 mod undelivered_messages;
 mod webhooks;
 

@@ -13,9 +13,9 @@ use crate::{
     http::{
         machinery::{
             body::Body,
-            error::{ApiError, Failure, SettingsCatalog, SettingsChange, SettingsEdit, SettingsMembership, SettingsRemoval},
+            error_responses::{ApiError, Failure, SettingsCatalog, SettingsChange, SettingsEdit, SettingsMembership, SettingsRemoval},
             params::{Id, Query, Required, ScalarParam},
-            reply::{All, One, Reply},
+            success_responses::{All, One, Reply},
         },
         schemas::value_types::{AddressText, EnumValue, UserIdText, ValueSet},
     },

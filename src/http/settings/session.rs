@@ -25,20 +25,20 @@ use super::{
 use crate::{
     domain::{
         contacts::is_email,
-        grants::Grant,
         settings_access::{CredentialKind, Manager},
         time::Timestamp,
+        token_grants::Grant,
     },
     http::{
         machinery::{
             body::Body,
             context::{Context, Recipient, is_secure},
             envelope,
-            error::{ApiError, Failure, SettingsCatalog, SettingsCreation, SettingsMail},
+            error_responses::{ApiError, Failure, SettingsCatalog, SettingsCreation, SettingsMail},
             idempotency::Acknowledgement,
-            reply::{One, Reply, ReplyShape},
             request_data::RequestData,
             shared_state::SharedState,
+            success_responses::{One, Reply, ReplyShape},
         },
         schemas::value_types::{AddressText, EnumValue, UserIdText, ValueSet},
     },

@@ -5,14 +5,16 @@ use serde::{Deserialize, Serialize};
 
 use super::{auth::GrantedRequest, grants, params::LimitParam};
 use crate::{
-    domain::{conversations::Destination, ids::MessageId, outbound::Delivery, time::Timestamp, undelivered_messages::UndeliveredMessage},
+    domain::{
+        conversations::Destination, ids::MessageId, outbound_messages::Delivery, time::Timestamp, undelivered_messages::UndeliveredMessage,
+    },
     http::{
         machinery::{
             body::Body,
-            error::{ApiError, Failure, SettingsChange, SettingsLookup},
+            error_responses::{ApiError, Failure, SettingsChange, SettingsLookup},
             idempotency::Acknowledgement,
             params::{Choice, Id, OneOf, Query},
-            reply::{All, One, Reply},
+            success_responses::{All, One, Reply},
         },
         schemas::value_types::{EnumValue, ValueSet},
     },

@@ -20,10 +20,10 @@ use crate::{
         events::EventKinds,
         machinery::{
             body::Body,
-            error::{ApiError, Failure, SettingsAddition, SettingsCatalog, SettingsEdit, SettingsLookup},
+            error_responses::{ApiError, Failure, SettingsAddition, SettingsCatalog, SettingsEdit, SettingsLookup},
             idempotency::Acknowledgement,
             params::{Id, Query, Required},
-            reply::{All, One, Reply},
+            success_responses::{All, One, Reply},
         },
         schemas::value_types::EnumValue,
     },

@@ -4,11 +4,11 @@ use poem_openapi::{Object, OpenApi};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::inputs::TextInput;
+use super::request_bodies::TextInput;
 use crate::{
     domain::{
         contacts::{is_e164, is_email},
-        outbound::Mailbox,
+        outbound_messages::Mailbox,
         send_requests::{EmailContent, FilledTemplate, Send},
     },
     http::{
@@ -16,10 +16,10 @@ use crate::{
         machinery::{
             auth::{Authorised, MessagesWrite},
             body::Body,
-            error::{ApiError, Change, Failure},
-            expand::NoExpand,
+            error_responses::{ApiError, Change, Failure},
+            expand_parameter::NoExpand,
             idempotency::{Acknowledgement, IdempotencyKey},
-            reply::{One, Reply},
+            success_responses::{One, Reply},
         },
         schemas::{value_types::AddressText, write_inputs::bounded},
     },

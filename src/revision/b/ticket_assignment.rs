@@ -2,7 +2,7 @@
 
 use poem_openapi::OpenApi;
 
-use super::ticket::Ticket;
+use super::ticket_schema::Ticket;
 use crate::{
     domain::tickets::{TicketExpand, TicketView},
     http::{
@@ -10,11 +10,11 @@ use crate::{
         machinery::{
             auth::{Authorised, TicketsWrite},
             body::Body,
-            error::{Change, Failure},
-            expand::Expand,
+            error_responses::{Change, Failure},
+            expand_parameter::Expand,
             idempotency::IdempotencyKey,
             params::Query,
-            reply::{All, Reply},
+            success_responses::{All, Reply},
         },
         schemas::{
             value_types::{Limited, Many},

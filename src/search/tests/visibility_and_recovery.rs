@@ -22,7 +22,7 @@ use crate::{
         Db,
         change_log::reader::LogPosition,
         fixture::{Fixture, sent},
-        transaction::write::Changed,
+        transaction::store_transaction::Changed,
     },
     supervisor::TaskReporter,
 };

@@ -7,7 +7,7 @@ use serde_json::{Value, value::RawValue};
 
 use super::{
     ImportError,
-    check::{InvalidProperty, id, not_blank, one_of, read},
+    record_validation::{InvalidProperty, id, not_blank, one_of, read},
 };
 use crate::{
     domain::{
@@ -18,7 +18,7 @@ use crate::{
         ids::FieldId,
         ndjson_records::{ContactField, Ticket, TicketField},
         ordered_object::{Entries, Object},
-        patterns,
+        regex_cache,
         tickets::{RESOLUTION_STATUSES, is_revenue},
     },
     store::import::{Batch, Definition},
@@ -235,7 +235,7 @@ impl CommonDefinition<'_> {
             let reason = format!("`{}` does not go with displayType `{}`, which takes {}", self.data, self.display, data.join(" or "));
             return Err(InvalidProperty::new("dataType", reason));
         }
-        if let Some(Err(error)) = self.regex.map(patterns::compile) {
+        if let Some(Err(error)) = self.regex.map(regex_cache::compile) {
             return Err(InvalidProperty::new("regex", format!("does not compile: {error}")));
         }
         if max_items.is_some_and(|max| max < 1) {

@@ -1,9 +1,9 @@
-//! Validation of the channel-specific parts of an imported message: its sender and its payload. Called by `check`.
+//! Validation of the channel-specific parts of an imported message: its sender and its payload. Called by `record_validation`.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 
-use super::check::{InvalidProperty, one_of, read};
+use super::record_validation::{InvalidProperty, one_of, read};
 use crate::domain::ordered_object::Object;
 
 /// The sender of an imported message.

@@ -10,13 +10,13 @@ use tokio::sync::mpsc;
 
 use super::{
     Definitions, ImportError, LineFault, LineHeader, MAX_FAULTS, Progress, RereadableInput, Summary,
-    check::{Check, InvalidProperty},
+    record_validation::{Check, InvalidProperty},
 };
 use crate::{
     domain::{
-        grandfathered_records::RuleViolation,
         ids::AccountId,
         ndjson_records::{ImportedTicket, Line, RecordKind, Ticket},
+        rules_for_older_records::RuleViolation,
     },
     store::import::Batch,
 };

@@ -13,7 +13,7 @@ use crate::{
     domain::ids::StoreId,
     store::{
         Db, Error, Result,
-        change_log::own_changes::LoggedChange,
+        change_log::own_change_queue::LoggedChange,
         row_decoding::Cells,
         sql::{Param, Sql},
     },
@@ -278,7 +278,7 @@ mod tests {
     use super::*;
     use crate::{
         domain::clock::{Clock, SystemClock},
-        store::{fixture::Fixture, transaction::write::Changed},
+        store::{fixture::Fixture, transaction::store_transaction::Changed},
     };
 
     #[test]

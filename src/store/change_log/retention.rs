@@ -169,7 +169,7 @@ mod tests {
             fixture::MovableClock,
             ids::{ContactId, StoreId},
         },
-        store::{change_log::reader::LogPosition, fixture::Fixture, transaction::write::Changed},
+        store::{change_log::reader::LogPosition, fixture::Fixture, transaction::store_transaction::Changed},
     };
 
     impl Fixture {

@@ -14,7 +14,7 @@ use crate::{
     domain::ndjson_records::RecordKind,
     store::{
         Result,
-        import::{Batch, Import, check::texts, executor::SORTING},
+        import::{Batch, Import, consistency_checks::texts, import_connection::SORTING},
     },
 };
 

@@ -14,7 +14,7 @@ use crate::{
         import::{
             Import, ImportFault, ImportResult, PLACEHOLDER_PREFIX,
             bulk::{self, Bulk},
-            check::{at_id, texts},
+            consistency_checks::{at_id, texts},
             deferred_indexes::READ,
         },
         row_decoding::Cells,

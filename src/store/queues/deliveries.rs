@@ -27,7 +27,7 @@ use crate::{
         row_decoding::Cells,
         settings::{signing_secrets::readable, webhooks::SECRETS},
         sql::{Param, Sql},
-        transaction::write::Write,
+        transaction::store_transaction::Write,
     },
 };
 

@@ -16,7 +16,7 @@ use crate::{
         bridges::BridgeEndpoint,
         ids::{AccountId, ConversationId, MessageId, StoreId, TicketId},
         messages::Message,
-        outbound::{Delivery, MAX_REFERENCES, OutboxEntry},
+        outbound_messages::{Delivery, MAX_REFERENCES, OutboxEntry},
         time::Timestamp,
     },
     store::{
@@ -26,7 +26,7 @@ use crate::{
         row_decoding::{Cells, Row},
         settings::bridges::endpoints,
         sql::{Param, Sql},
-        transaction::write::Write,
+        transaction::store_transaction::Write,
     },
 };
 

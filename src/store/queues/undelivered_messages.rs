@@ -10,7 +10,7 @@ use sea_orm::{
 use crate::{
     domain::{
         ids::{ConversationId, MessageId, StoreId},
-        outbound::{Delivery, OutboxEntry},
+        outbound_messages::{Delivery, OutboxEntry},
         time::Timestamp,
         undelivered_messages::UndeliveredMessage,
     },
@@ -19,8 +19,8 @@ use crate::{
         entity::{failed_messages, messages, outbound},
         queues::outbound::{ClaimedMessage, outbox_entry_json},
         row_decoding::Cells,
-        statement::from_entities::among,
-        transaction::write::Write,
+        statement::seaorm_statements::among,
+        transaction::store_transaction::Write,
     },
 };
 

@@ -10,16 +10,16 @@ use sea_orm::{
 
 use crate::{
     domain::{
+        api_key_scopes::ScopeSet,
+        api_keys::{ApiKey, SecretHash},
         ids::{KeyId, StoreId, UserId},
-        keys::{ApiKey, SecretHash},
-        scopes::ScopeSet,
         time::Timestamp,
     },
     store::{
         Db, Result,
         entity::{api_key_secrets, api_keys},
-        statement::from_entities::model,
-        transaction::write::Write,
+        statement::seaorm_statements::model,
+        transaction::store_transaction::Write,
     },
 };
 

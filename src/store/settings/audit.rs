@@ -11,7 +11,7 @@ use crate::{
         settings_access::{AuditLogEntry, Editor, Entry, Subject},
         time::Timestamp,
     },
-    store::{Db, Result, entity::audit, transaction::write::Write},
+    store::{Db, Result, entity::audit, transaction::store_transaction::Write},
 };
 
 impl Write {

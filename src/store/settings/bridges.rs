@@ -23,8 +23,8 @@ use crate::{
             signing_secrets::{Read, SecretTable, readable},
         },
         sql::Sql,
-        statement::from_entities::model,
-        transaction::{system_transaction::SystemTransaction, write::Write},
+        statement::seaorm_statements::model,
+        transaction::{store_transaction::Write, system_transaction::SystemTransaction},
     },
 };
 

@@ -11,19 +11,19 @@ use sea_orm::{
 
 use crate::{
     domain::{
-        grants::GrantSet,
+        api_keys::SecretHash,
         ids::{AccountId, CredentialId, StoreId, TicketId, UserId},
-        keys::SecretHash,
         settings_access::{CredentialKind, EmailLoginUser, ListedCredential, Manager, NewCredential, OWNER},
         time::Timestamp,
+        token_grants::GrantSet,
     },
     store::{
         Db, Error, Result,
         entity::{account_users, api_keys, conversations, grants, stores, tickets, users, webhooks},
         row_decoding::Cells,
         sql::batches,
-        statement::from_entities::among,
-        transaction::write::Write,
+        statement::seaorm_statements::among,
+        transaction::store_transaction::Write,
         users_teams_labels::role_kind,
     },
 };

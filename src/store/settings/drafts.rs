@@ -18,8 +18,8 @@ use crate::{
     store::{
         Db, Error, Result,
         entity::{drafts, messages},
-        statement::from_entities::{among, model},
-        transaction::write::Write,
+        statement::seaorm_statements::{among, model},
+        transaction::store_transaction::Write,
     },
 };
 

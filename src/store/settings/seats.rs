@@ -11,8 +11,8 @@ use crate::{
     store::{
         Result,
         entity::{roles, users},
-        statement::from_entities::model,
-        transaction::write::Write,
+        statement::seaorm_statements::model,
+        transaction::store_transaction::Write,
         users_teams_labels::role_kind,
     },
 };

@@ -7,7 +7,7 @@ use crate::{
         Result,
         row_decoding::Cells,
         settings::encryption_keys::{EncryptedSecret, SecretKeys, SecretRow},
-        transaction::write::Write,
+        transaction::store_transaction::Write,
     },
 };
 

@@ -3,7 +3,7 @@
 use sea_orm::{ActiveModelTrait, ActiveValue::Set, ColumnTrait, EntityTrait, QueryFilter, QueryOrder};
 
 use crate::{
-    domain::{ids::StoreId, store::Store, time::Timestamp},
+    domain::{ids::StoreId, stores_and_accounts::Store, time::Timestamp},
     store::{Db, Error, Result, entity::stores},
 };
 

@@ -18,8 +18,8 @@ use crate::{
         entity::{attempts, deliveries, webhook_kinds, webhook_secrets, webhooks},
         settings::signing_secrets::SecretTable,
         sql::Sql,
-        statement::from_entities::model,
-        transaction::write::Write,
+        statement::seaorm_statements::model,
+        transaction::store_transaction::Write,
     },
 };
 

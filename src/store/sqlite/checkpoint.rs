@@ -22,7 +22,7 @@ use crate::store::{
     sqlite::{
         connection::{PAGE_BYTES, log, open_writer},
         file_identity::FileIdentity,
-        library,
+        sqlite_ffi,
     },
 };
 
@@ -105,7 +105,7 @@ pub(in crate::store) fn rounds(file: &FileIdentity, sync: impl Fn(&Connection) -
 /// writers add pages. Without this call, the checkpoint that does reach the end would wait for everything that earlier checkpoints left
 /// unsynced.
 pub(in crate::store) fn sync(connection: &Connection) -> Result<()> {
-    library::sync_file(connection)
+    sqlite_ffi::sync_file(connection)
 }
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ use crate::store::{
     mutex::lock,
     sqlite::{
         connection::{self, INDEX, LOG, beside},
-        stale_files::application_id,
+        foreign_wal_check::application_id,
     },
 };
 

@@ -16,7 +16,7 @@
 //! does not claim that anything was stored.
 //!
 //! For a savepoint SQLite keeps the former content of each page that a turn changes, some twenty pages for a message. By default, once
-//! these pages are more than 64 KB, all of them go through a temporary file, with two system calls a page; `library` raises that limit.
+//! these pages are more than 64 KB, all of them go through a temporary file, with two system calls a page; `sqlite_ffi` raises that limit.
 //! `.cargo/config.toml` compiles SQLite with `fdatasync` instead of `fsync`, so that a commit does not wait for the time stamps of the
 //! write-ahead log (WAL). It also compiles SQLite without a page pool for all connections, since these would wait for each other at the
 //! lock of the pool.
@@ -46,7 +46,7 @@ use crate::store::{
         checkpoint::CheckpointTrigger,
         connection::{bind, open_writer, read},
         file_identity::FileIdentity,
-        library,
+        sqlite_ffi,
     },
     write_timeout::WRITE_WAIT,
 };
@@ -332,7 +332,7 @@ impl WriterState {
     /// Returns whether every foreign key written so far refers to an existing row. SQLite itself checks this only at the commit, where one
     /// writer's missing row would make the whole group fail.
     fn references_hold(&mut self) -> Result<bool> {
-        Ok(library::open_references(self.connection()?)? == 0)
+        Ok(sqlite_ffi::open_references(self.connection()?)? == 0)
     }
 }
 

@@ -4,10 +4,10 @@
 pub mod checkpoint;
 mod checkpoint_task;
 pub mod connection;
-pub mod copy;
 pub mod file_identity;
+pub mod foreign_wal_check;
 pub mod group_commit;
-pub mod library;
 pub mod per_thread_slots;
 pub mod reader_pool;
-pub mod stale_files;
+pub mod snapshot_copy;
+pub mod sqlite_ffi;

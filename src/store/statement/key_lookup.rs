@@ -120,7 +120,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        domain::{ids::TicketId, keys::SecretHash, time::Timestamp},
+        domain::{api_keys::SecretHash, ids::TicketId, time::Timestamp},
         store::fixture::{Fixture, counter},
     };
 

@@ -2,9 +2,9 @@
 //! an as-of list have the order that the list had when the client read the first page.
 
 pub mod as_of;
-pub mod from_entities;
 pub mod key_lookup;
 pub mod key_lookup_types;
 pub mod pages;
 #[cfg(test)]
 mod query_cost;
+pub mod seaorm_statements;

@@ -20,10 +20,10 @@ use std::{collections::BTreeSet, ops::RangeInclusive};
 use sha2::{Digest, Sha256};
 
 use crate::domain::{
-    field_predicates::{FieldTest, Test},
     fields::Comparable,
     filters::{LabelFilter, LabelOperator},
     ids::{FieldId, LabelId},
+    ticket_field_filters::{FieldTest, Test},
 };
 
 /// The bits of a Bloom filter. Both databases store them as a non-negative integer.

@@ -19,9 +19,9 @@ use sea_orm::DbBackend;
 
 use crate::{
     domain::{
-        field_predicates::{FieldTest, Test},
         filters::{LabelOperator, ShownTickets, TicketFilter},
         ids::StoreId,
+        ticket_field_filters::{FieldTest, Test},
         time::Timestamp,
     },
     store::{

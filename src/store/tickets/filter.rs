@@ -6,10 +6,10 @@ use sea_orm::DbBackend;
 
 use crate::{
     domain::{
-        field_predicates::{FieldTest, Test},
         fields::Comparable,
         filters::{LabelFilter, LabelOperator, OpenedAt, ShownTickets, TicketFilter},
         ids::{LabelId, StoreId},
+        ticket_field_filters::{FieldTest, Test},
         time::Timestamp,
     },
     store::{

@@ -7,4 +7,4 @@ pub mod driving_index;
 pub mod filter;
 #[cfg(test)]
 mod labelled_tickets_tests;
-pub mod list;
+pub mod ticket_queries;

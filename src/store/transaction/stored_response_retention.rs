@@ -5,7 +5,7 @@ use sea_orm::{ColumnTrait, EntityTrait, ExprTrait, QueryFilter, QueryOrder, Quer
 
 use crate::{
     domain::time::Timestamp,
-    store::{Result, entity::idempotency_keys, transaction::write::Write},
+    store::{Result, entity::idempotency_keys, transaction::store_transaction::Write},
 };
 
 /// The most rows that one write deletes: several times as many as are added between two deletions, but too few to delay the write
@@ -41,7 +41,7 @@ mod tests {
     use super::BATCH;
     use crate::{
         domain::{clock::Clock, fixture::MovableClock, time::Timestamp},
-        store::{fixture::Fixture, transaction::write::StoredResponse},
+        store::{fixture::Fixture, transaction::store_transaction::StoredResponse},
     };
 
     fn clock(at: i64) -> Arc<dyn Clock> {

@@ -93,7 +93,7 @@ mod tests {
     use std::time::Duration;
 
     use crate::{
-        domain::{ids::StoreId, store::Store, time::Timestamp},
+        domain::{ids::StoreId, stores_and_accounts::Store, time::Timestamp},
         store::{Error, db::Writes, fixture::Fixture, sql::Sql},
     };
 

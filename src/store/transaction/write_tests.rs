@@ -11,7 +11,7 @@ use crate::{
         events::{Actor, Event, EventChange},
         ids::{ConversationId, TicketId},
         messages::Message,
-        outbound::Delivery,
+        outbound_messages::Delivery,
         search::SearchableKind,
     },
     store::{
@@ -20,7 +20,7 @@ use crate::{
         fixture::{Fixture, counter, sent},
         row_decoding::Cells,
         sql::Sql,
-        transaction::write::{Changed, Write},
+        transaction::store_transaction::{Changed, Write},
     },
 };
 

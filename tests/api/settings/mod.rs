@@ -2,21 +2,21 @@
 //! Each test has a separate server, usually a [`SettingsFixture`]. Responses, and requests that succeed, are checked against the OpenAPI
 //! document of the settings API.
 
-mod access;
 mod audit;
+mod authentication;
 mod bridges;
 mod drafts;
 mod feeds;
 mod grants;
-mod inbox;
 mod keys;
 mod protocol;
 mod realistic_inbound_messages;
 mod sandboxes;
 mod sign_in;
 mod signed_messages;
-mod team;
-mod undelivered;
+mod ticket_states_and_inbound_messages;
+mod undelivered_messages;
+mod users;
 mod webhooks;
 
 use serde_json::{Value, json};

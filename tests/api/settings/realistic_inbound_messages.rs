@@ -9,7 +9,7 @@ use super::SettingsFixture;
 use crate::{
     client::Answer,
     fixture::with,
-    writes::{parsed, races::race},
+    writes::{concurrent_writes::race, parsed},
 };
 
 /// The number of messages in an album. A channel delivers them at the same time.

@@ -4,9 +4,9 @@
 use serde_json::{Value, json};
 
 use super::{
-    WriteFixture, acknowledged, outbound,
-    races::{gapless, race},
-    stamp, without,
+    WriteFixture, acknowledged,
+    concurrent_writes::{gapless, race},
+    outbound, stamp, without,
 };
 use crate::{REV_A, client::Call};
 

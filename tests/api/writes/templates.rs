@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::{WriteFixture, acknowledged, outbound, races::race, sends::untouched};
+use super::{WriteFixture, acknowledged, concurrent_writes::race, outbound, sends::untouched};
 use crate::{
     REV_A,
     client::Answer,

@@ -1,0 +1,377 @@
+//! SeaORM as a query builder: converts statements that SeaORM builds from entities (descriptions of tables) into [`Sql`], for the
+//! connections of `store`, and decodes rows into an entity's model (the struct of a row).
+
+use std::{
+    any::TypeId,
+    collections::HashMap,
+    sync::{Arc, LazyLock, PoisonError, RwLock},
+};
+
+use sea_orm::{
+    ActiveModelTrait, ColumnTrait, ColumnType, DbBackend, DeleteMany, EntityName, EntityTrait, ExprTrait, IdenStatic, Insert, Iterable,
+    PrimaryKeyToColumn, QuerySelect, QueryTrait, Select, Statement, StatementBuilder, TryIntoModel, UpdateMany, Value,
+    sea_query::{DeleteStatement, Expr, InsertStatement, LockType, SelectStatement, UpdateStatement},
+};
+
+use crate::{
+    domain::{
+        ids::{
+            AccountId, CommentId, ContactId, ConversationId, CredentialId, DraftId, EventId, FieldId, KeyId, LabelId, MessageId, RoleId,
+            SeatId, StoreId, TeamId, TemplateId, TicketId, UserId, WebhookId,
+        },
+        time::Timestamp,
+    },
+    store::{
+        Db, Error, Result,
+        row_decoding::Cells,
+        sql::{Param, Sql, text_value},
+        transaction::{store_transaction::Write, system_transaction::SystemTransaction},
+    },
+};
+
+/// A statement that changes rows: built by SeaORM, or by sea-query, on which SeaORM is based.
+pub(in crate::store) trait WriteStatement {
+    fn statement(&self, backend: DbBackend) -> Statement;
+}
+
+impl<A: ActiveModelTrait> WriteStatement for Insert<A> {
+    fn statement(&self, backend: DbBackend) -> Statement {
+        self.build(backend)
+    }
+}
+
+impl<E: EntityTrait> WriteStatement for UpdateMany<E> {
+    fn statement(&self, backend: DbBackend) -> Statement {
+        self.build(backend)
+    }
+}
+
+impl<E: EntityTrait> WriteStatement for DeleteMany<E> {
+    fn statement(&self, backend: DbBackend) -> Statement {
+        self.build(backend)
+    }
+}
+
+macro_rules! changes {
+    ($($statement:ident),*) => {$(
+        impl WriteStatement for $statement {
+            fn statement(&self, backend: DbBackend) -> Statement {
+                StatementBuilder::build(self, &backend)
+            }
+        }
+    )*};
+}
+
+changes!(InsertStatement, UpdateStatement, DeleteStatement);
+
+/// A statement that reads rows: `Entity::find()`, or a `SelectStatement` for a join.
+pub(in crate::store) trait ReadStatement {
+    fn into_select(self) -> SelectStatement;
+}
+
+impl<E: EntityTrait> ReadStatement for Select<E> {
+    fn into_select(self) -> SelectStatement {
+        self.into_query()
+    }
+}
+
+impl ReadStatement for SelectStatement {
+    fn into_select(self) -> SelectStatement {
+        self
+    }
+}
+
+/// Converts ids into values of columns.
+macro_rules! values {
+    ($($id:ident),*) => {$(
+        impl From<&$id> for Value {
+            fn from(id: &$id) -> Self {
+                id.as_str().into()
+            }
+        }
+    )*};
+}
+
+values!(
+    AccountId,
+    CommentId,
+    ContactId,
+    ConversationId,
+    DraftId,
+    CredentialId,
+    EventId,
+    FieldId,
+    KeyId,
+    LabelId,
+    MessageId,
+    RoleId,
+    SeatId,
+    StoreId,
+    TeamId,
+    TemplateId,
+    TicketId,
+    UserId,
+    WebhookId
+);
+
+impl From<Timestamp> for Value {
+    fn from(at: Timestamp) -> Self {
+        at.millis().into()
+    }
+}
+
+/// Returns the condition that a column has one of these values. If there are no values, the condition is the constant `FALSE`; sea-query
+/// would write a comparison of two bound numbers.
+pub(in crate::store) fn among<C: ColumnTrait, V: Into<Value>>(column: C, values: impl IntoIterator<Item = V>) -> Expr {
+    let values: Vec<Value> = values.into_iter().map(Into::into).collect();
+    if values.is_empty() { Expr::Constant(false.into()) } else { column.is_in(values) }
+}
+
+/// Converts a statement of SeaORM and its values into an [`Sql`].
+fn sql(statement: Statement) -> Result<Sql> {
+    bound(&statement.sql, statement.values.map_or_else(Vec::new, |values| values.0))
+}
+
+fn bound(text: &str, values: impl IntoIterator<Item = Value>) -> Result<Sql> {
+    values.into_iter().try_fold(Sql::fixed(text), |sql, value| Ok(sql.with(param(value)?)))
+}
+
+fn select_sql(query: impl ReadStatement, backend: DbBackend) -> Result<Sql> {
+    sql(StatementBuilder::build(&query.into_select(), &backend))
+}
+
+fn param(value: Value) -> Result<Param> {
+    Ok(match value {
+        Value::String(text) => text.map_or(Param::Null, |text| text_value(&text)),
+        Value::BigInt(number) => number.map_or(Param::NoInteger, Param::Integer),
+        Value::BigUnsigned(Some(number)) if i64::try_from(number).is_ok() => Param::Integer(number.cast_signed()),
+        Value::Double(number) => number.map_or(Param::NoNumber, Param::Number),
+        Value::Bool(flag) => flag.map_or(Param::NoFlag, Param::Flag),
+        Value::Bytes(Some(bytes)) => Param::Bytes(bytes),
+        other => return Err(Error::Damaged(format!("no column holds a value such as {other:?}"))),
+    })
+}
+
+/// Decodes a row into the entity's model. The row has the columns of the entity in their order, as `Entity::find()` selects them.
+pub(in crate::store) fn model<E>(cells: &mut Cells<'_>) -> Result<E::Model>
+where
+    E: EntityTrait,
+    E::ActiveModel: ActiveModelTrait<Entity = E> + TryIntoModel<E::Model>,
+{
+    let mut active = <E::ActiveModel as ActiveModelTrait>::default();
+    for column in E::Column::iter() {
+        let value = match column.def().get_column_type() {
+            ColumnType::BigInteger => Value::BigInt(cells.take()?),
+            ColumnType::Double => Value::Double(cells.take()?),
+            ColumnType::Boolean => Value::Bool(cells.take()?),
+            ColumnType::VarBinary(_) | ColumnType::Blob => Value::Bytes(cells.take()?),
+            _ => Value::String(cells.take()?),
+        };
+        active.try_set(column, value)?;
+    }
+    Ok(active.try_into_model()?)
+}
+
+/// Returns the text of a statement from a cache; builds the text if it is not there. The key of the cache is the entity, `verb` (such as
+/// `insert`), the columns that the statement sets, and the database.
+fn cached_sql<E: EntityTrait>(verb: &'static str, set: &[E::Column], backend: DbBackend, build: impl FnOnce() -> String) -> Arc<str> {
+    type StatementKey = (TypeId, &'static str, u64, bool);
+    static TEXTS: LazyLock<RwLock<HashMap<StatementKey, Arc<str>>>> = LazyLock::new(RwLock::default);
+    // One bit per column, by its position; no table has 64 columns.
+    let columns = (0_u32..).zip(E::Column::iter()).filter(|(_, column)| set.iter().any(|set| set.as_str() == column.as_str()));
+    let shape = (TypeId::of::<E>(), verb, columns.fold(0, |bits, (place, _)| bits | 1 << place), backend == DbBackend::Postgres);
+    let known = TEXTS.read().unwrap_or_else(PoisonError::into_inner).get(&shape).cloned();
+    known.unwrap_or_else(|| TEXTS.write().unwrap_or_else(PoisonError::into_inner).entry(shape).or_insert_with(|| build().into()).clone())
+}
+
+/// Returns the columns of `row` that have a value, with these values.
+fn set_columns<A: ActiveModelTrait>(mut row: A) -> (Vec<Column<A>>, Vec<Value>) {
+    Column::<A>::iter().filter_map(|column| Some((column, row.take(column).into_value()?))).unzip()
+}
+
+type Column<A> = <<A as ActiveModelTrait>::Entity as EntityTrait>::Column;
+
+/// Returns the statement that inserts a row. Its text is built once for each set of columns.
+pub(in crate::store) fn insert<A: ActiveModelTrait>(row: A, backend: DbBackend) -> Result<Sql> {
+    let (columns, values) = set_columns(row);
+    let text = cached_sql::<A::Entity>("insert", &columns, backend, || {
+        let mut insert = InsertStatement::new();
+        insert.into_table(A::Entity::default().table_ref()).columns(columns.iter().copied());
+        insert.values_panic(values.iter().cloned().map(Into::into));
+        StatementBuilder::build(&insert, &backend).sql
+    });
+    bound(&text, values)
+}
+
+/// Returns the statement that updates one row: the primary key in `row` selects it, and the other columns that are set in `row` get these
+/// values. Fails if the primary key is not set. The text of the statement is built once for each set of columns.
+pub(in crate::store) fn update<A: ActiveModelTrait>(row: A, backend: DbBackend) -> Result<Sql> {
+    let keys: Vec<_> = <A::Entity as EntityTrait>::PrimaryKey::iter().map(PrimaryKeyToColumn::into_column).collect();
+    let is_key = |column: &Column<A>| keys.iter().any(|key| key.as_str() == column.as_str());
+    let (columns, values) = set_columns(row);
+    let (key, set): (Vec<_>, Vec<_>) = columns.iter().copied().zip(values).partition(|(column, _)| is_key(column));
+    if key.len() != keys.len() {
+        return Err(Error::Damaged(format!("a row of {} was to be changed without its key", A::Entity::default().table_name())));
+    }
+    let text = cached_sql::<A::Entity>("update", &columns, backend, || {
+        let mut update = UpdateStatement::new();
+        update.table(A::Entity::default().table_ref()).values(set.iter().map(|(column, value)| (*column, Expr::val(value.clone()))));
+        for (column, value) in &key {
+            update.and_where(Expr::col(*column).eq(value.clone()));
+        }
+        StatementBuilder::build(&update, &backend).sql
+    });
+    bound(&text, set.into_iter().chain(key).map(|(_, value)| value))
+}
+
+impl Db {
+    /// Runs a query for rows of an entity, and returns them.
+    pub(in crate::store) async fn find_all<E>(&self, query: Select<E>) -> Result<Vec<E::Model>>
+    where
+        E: EntityTrait<Model: Send + 'static>,
+        E::ActiveModel: ActiveModelTrait<Entity = E> + TryIntoModel<E::Model>,
+    {
+        self.select(query, model::<E>).await
+    }
+
+    /// Runs a query for rows of an entity, and returns the first row.
+    pub(in crate::store) async fn find_one<E>(&self, query: Select<E>) -> Result<Option<E::Model>>
+    where
+        E: EntityTrait<Model: Send + 'static>,
+        E::ActiveModel: ActiveModelTrait<Entity = E> + TryIntoModel<E::Model>,
+    {
+        Ok(self.find_all(query.limit(1)).await?.pop())
+    }
+
+    /// Runs a query and returns its rows, each decoded by `decode`.
+    pub(in crate::store) async fn select<T, D>(&self, query: impl ReadStatement, decode: D) -> Result<Vec<T>>
+    where
+        T: Send + 'static,
+        D: Fn(&mut Cells<'_>) -> Result<T> + Send + 'static,
+    {
+        self.all(select_sql(query, self.backend())?, decode).await
+    }
+}
+
+impl Db {
+    /// Like [`Db::select`], for a query that may read any number of rows, since no key limits them.
+    pub(in crate::store) async fn scan<T, D>(&self, query: impl ReadStatement, decode: D) -> Result<Vec<T>>
+    where
+        T: Send + 'static,
+        D: Fn(&mut Cells<'_>) -> Result<T> + Send + 'static,
+    {
+        let mut sql = select_sql(query, self.backend())?;
+        sql.unbounded();
+        self.all(sql, decode).await
+    }
+}
+
+impl SystemTransaction {
+    /// Runs a statement and returns the number of rows that it changed.
+    pub(in crate::store) async fn execute(&self, change: &impl WriteStatement) -> Result<u64> {
+        self.run(&sql(change.statement(self.backend()))?).await
+    }
+}
+
+impl Write {
+    pub(in crate::store) async fn insert(&self, row: impl ActiveModelTrait) -> Result<()> {
+        self.run(insert(row, self.backend())?).await?;
+        Ok(())
+    }
+
+    /// Like [`Write::insert`], but does not wait for the outcome (see [`Write::run_deferred`]).
+    pub(in crate::store) fn insert_deferred(&self, row: impl ActiveModelTrait) -> Result<()> {
+        self.run_deferred(insert(row, self.backend())?)
+    }
+
+    /// Updates one row: the primary key in `row` selects it, and the other columns that are set in `row` get these values.
+    pub(in crate::store) async fn update(&self, row: impl ActiveModelTrait) -> Result<()> {
+        self.run(update(row, self.backend())?).await?;
+        Ok(())
+    }
+
+    /// Like [`Write::update`], but does not wait for the outcome (see [`Write::run_deferred`]).
+    pub(in crate::store) fn update_deferred(&self, row: impl ActiveModelTrait) -> Result<()> {
+        self.run_deferred(update(row, self.backend())?)
+    }
+
+    /// Runs a statement and returns the number of rows that it changed.
+    pub(in crate::store) async fn execute(&self, change: &impl WriteStatement) -> Result<u64> {
+        self.run(sql(change.statement(self.backend()))?).await
+    }
+
+    /// Like [`Write::execute`], but does not wait for the outcome (see [`Write::run_deferred`]).
+    pub(in crate::store) fn execute_deferred(&self, change: &impl WriteStatement) -> Result<()> {
+        self.run_deferred(sql(change.statement(self.backend()))?)
+    }
+
+    /// Runs a statement that changes rows and has a `RETURNING` clause. Returns the rows of this clause, each decoded by `decode`.
+    pub(in crate::store) async fn returned<T>(
+        &self,
+        change: &impl WriteStatement,
+        decode: impl Fn(&mut Cells<'_>) -> Result<T>,
+    ) -> Result<Vec<T>> {
+        self.all(sql(change.statement(self.backend()))?, decode).await
+    }
+
+    /// Runs a query and returns its rows, each decoded by `decode`.
+    pub(in crate::store) async fn select<T>(
+        &self,
+        query: impl ReadStatement,
+        decode: impl Fn(&mut Cells<'_>) -> Result<T>,
+    ) -> Result<Vec<T>> {
+        self.all(select_sql(query, self.backend())?, decode).await
+    }
+
+    /// Like [`Write::select`], and locks the rows until the end of the transaction (see [`Sql::lock_rows`]). SQLite needs no row locks,
+    /// since it has only one writer at a time.
+    pub(in crate::store) async fn select_for_update<T>(
+        &self,
+        query: impl ReadStatement,
+        decode: impl Fn(&mut Cells<'_>) -> Result<T>,
+    ) -> Result<Vec<T>> {
+        self.select_locked(query, LockType::NoKeyUpdate, decode).await
+    }
+
+    /// Like [`Write::select`], and takes a shared lock on the rows: until the end of the transaction other transactions may also take a
+    /// shared lock on the rows, but not change them.
+    pub(in crate::store) async fn select_shared<T>(
+        &self,
+        query: impl ReadStatement,
+        decode: impl Fn(&mut Cells<'_>) -> Result<T>,
+    ) -> Result<Vec<T>> {
+        self.select_locked(query, LockType::Share, decode).await
+    }
+
+    async fn select_locked<T>(
+        &self,
+        query: impl ReadStatement,
+        lock: LockType,
+        decode: impl Fn(&mut Cells<'_>) -> Result<T>,
+    ) -> Result<Vec<T>> {
+        let mut query = query.into_select();
+        query.lock(lock);
+        let mut sql = select_sql(query, self.backend())?;
+        sql.note_lock();
+        self.all(sql, decode).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use crate::{domain::clock::SystemClock, store::fixture::Fixture};
+
+    #[tokio::test]
+    async fn a_query_for_none_of_several_finds_none() {
+        let fixture = Fixture::new().await;
+        fixture.ticket("t", |_| {}).await;
+        let write = fixture.db.write(&fixture.store, &(Arc::new(SystemClock) as _)).await.unwrap();
+        assert!(write.known_users(&[]).await.unwrap().is_empty());
+        assert!(write.account_users(&[]).await.unwrap().is_empty());
+        assert!(write.label_texts(&[]).await.unwrap().is_empty());
+        write.lock_accounts_shared(&[]).await.unwrap();
+        write.lock_conversations_of(&[]).await.unwrap();
+    }
+}

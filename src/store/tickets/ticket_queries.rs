@@ -1,0 +1,259 @@
+//! Ticket queries: a ticket by its id, the paginated list with its filters, and the time window of a ticket's messages.
+
+use std::borrow::Cow;
+
+use sea_orm::DbBackend;
+
+use crate::{
+    domain::{
+        filters::{ShownTickets, TicketFilter},
+        ids::{LabelId, StoreId, TicketId},
+        paging::{Page, PageRequest, Position},
+        ticket_field_filters::FieldTest,
+        tickets::{Ticket, TicketWindow},
+        time::Timestamp,
+    },
+    store::{
+        Db, Result,
+        row_decoding::{Cells, Row},
+        sql::Sql,
+        statement::{
+            as_of::{MovingList, MovingRow},
+            pages::{PageSource, PagedRow, count_sql, fenced_count_sql},
+        },
+        tickets::{
+            bloom_filters::BloomPreFilter,
+            counters::push_ticket_total,
+            driving_index::DrivingCondition,
+            filter::{bloom_pre_filters, order_field_tests, push_conditions, push_list, single_label},
+        },
+    },
+};
+
+impl Row for Ticket {
+    const COLUMNS: &'static str = "id, ticket_number, is_open, is_spam, is_follow_up, channel, contact_id, account_id, conversation_id, \
+         opened_at, closed_at, reopened_at, snoozed_until, assignee_user_id, handled_by, ticket_fields, ticket_fields_updated_at, \
+         sort_at, created_at, updated_at";
+
+    fn decode(cells: &mut Cells<'_>) -> Result<Self> {
+        Ok(Self {
+            id: cells.id()?,
+            number: cells.take()?,
+            is_open: cells.take()?,
+            is_spam: cells.take()?,
+            is_follow_up: cells.take()?,
+            channel: crate::domain::stores_and_accounts::Channel(cells.take()?),
+            contact_id: cells.id()?,
+            account_id: cells.id()?,
+            conversation_id: cells.id()?,
+            opened_at: cells.time()?,
+            closed_at: cells.optional_time()?,
+            reopened_at: cells.optional_time()?,
+            snoozed_until: cells.optional_time()?,
+            assignee_user_id: cells.optional_id()?,
+            handled_by: cells.optional_id()?,
+            fields: cells.take()?,
+            fields_updated_at: cells.optional_time()?,
+            sort_at: cells.time()?,
+            created_at: cells.time()?,
+            updated_at: cells.time()?,
+        })
+    }
+}
+
+impl PagedRow for Ticket {
+    const TABLE: &'static str = "tickets";
+    const SORT: &'static str = "sort_at";
+
+    fn position(&self) -> Position {
+        Position::new(self.sort_at, self.id.as_str())
+    }
+}
+
+impl MovingRow for Ticket {
+    const BY_ID: &'static str = "tickets INDEXED BY sqlite_autoindex_tickets_1";
+}
+
+impl Db {
+    pub async fn ticket(&self, store: &StoreId, id: &TicketId) -> Result<Option<Ticket>> {
+        self.row_by_id(store, id.as_str()).await
+    }
+
+    /// Returns a page of tickets, in the order of their last messages, newest first. `tests` replaces `filter.fields`: it has the same
+    /// conditions after validation against the definitions of the fields.
+    pub async fn tickets(
+        &self,
+        store: &StoreId,
+        filter: &TicketFilter,
+        shown: ShownTickets,
+        tests: &[FieldTest],
+        now: Timestamp,
+        page: &PageRequest,
+    ) -> Result<Page<Ticket>> {
+        let mut conditions = self.ticket_conditions(store, filter, shown, now);
+        let start = self.start(store, filter, shown, tests, self.few_tickets()).await?;
+        let plain = filter.is_plain() && tests.is_empty();
+        let total = if page.count && !plain {
+            let further =
+                if start.is_none() { self.find_driving_condition_of_total(store, filter, shown, tests, now).await? } else { None };
+            let start = start.as_ref().or(further.as_ref());
+            Some(self.filtered_total_sql(filter, shown, tests, start, conditions.clone()))
+        } else {
+            None
+        };
+        if let Some(total) = &total {
+            // The SQL of the first page contains the SQL of the total. So the bound values of the page begin with those of the total.
+            conditions.values.clone_from(&total.values);
+        }
+        let source = self.ticket_source(filter, shown, tests, start.as_ref(), &mut conditions);
+        let moved = |sql: &mut Sql| {
+            push_conditions(sql, filter, shown, now);
+            self.push_field_tests(sql, &order_field_tests(tests), Some("listed.listed_id"));
+            if let Some(labels) = &filter.labels {
+                self.push_labels(sql, labels);
+            }
+        };
+        let list = MovingList { source, conditions, moved };
+        match total {
+            Some(total) => self.walk_counting(list, page, total).await,
+            None => {
+                let push_total = |sql: &mut Sql| push_ticket_total(sql, shown, filter.is_spam, now);
+                self.walk_with(list, page, store, push_total).await
+            }
+        }
+    }
+
+    /// Returns the SQL that counts the tickets that fulfil the conditions of a filter.
+    pub(in crate::store) fn filtered_total_sql(
+        &self,
+        filter: &TicketFilter,
+        shown: ShownTickets,
+        tests: &[FieldTest],
+        start: Option<&DrivingCondition<'_>>,
+        mut conditions: Sql,
+    ) -> Sql {
+        let source = self.ticket_source(filter, shown, tests, start, &mut conditions);
+        // Few tickets pass two Bloom pre-filters with a single choice each, so few need the remaining look-ups. PostgreSQL's planner does
+        // not know that: without fences (`OFFSET 0`) it would read every field value that passes a test. After only one such pre-filter, or
+        // after a pre-filter with many choices, reading every value is faster.
+        let sifts = |sieve: &BloomPreFilter| sieve.choice_count() == 1;
+        let labels = filter.labels.as_ref().and_then(BloomPreFilter::of_labels).iter().any(sifts);
+        let sifting = tests
+            .iter()
+            .filter(|FieldTest { field_id, test }| BloomPreFilter::of(field_id, test).next().is_some_and(|sieve| sifts(&sieve)))
+            .count();
+        let count = if start.is_some() || sifting + usize::from(labels) > 1 { fenced_count_sql } else { count_sql };
+        count(&source.table, conditions)
+    }
+
+    /// Returns the source that the list is read from: a table, or a subquery joined with it. Adds the field tests to `conditions`, and
+    /// those restrictions by labels, by Bloom filters and by `start` that the source does not apply itself.
+    pub(in crate::store) fn ticket_source(
+        &self,
+        filter: &TicketFilter,
+        shown: ShownTickets,
+        tests: &[FieldTest],
+        start: Option<&DrivingCondition<'_>>,
+        conditions: &mut Sql,
+    ) -> PageSource<'static> {
+        let (sqlite, index) = (self.backend() == DbBackend::Sqlite, ticket_index(filter, shown));
+        let walked = sqlite && start.is_none();
+        let leading = single_label(filter, shown).filter(|_| walked);
+        let labels = filter.labels.as_ref().filter(|_| leading.is_none());
+        let tests = order_field_tests(tests);
+        let bloom_pre_filters = bloom_pre_filters(labels, &tests);
+        let sifted = walked && BLOOM_INDEXES.contains(&index) && !bloom_pre_filters.is_empty();
+        let listed = (leading.is_some() || sifted).then_some("listed.listed_id");
+        self.push_field_tests(conditions, &tests, listed);
+        if let Some(label) = leading {
+            return self.label_source(label, filter.is_spam, &bloom_pre_filters, conditions);
+        }
+        if let Some(labels) = labels {
+            self.push_labels(conditions, labels);
+        }
+        if sifted {
+            return self.pre_filtered_source(filter, shown, index, &bloom_pre_filters, conditions);
+        }
+        self.push_bloom_pre_filters(conditions, &bloom_pre_filters);
+        match start {
+            Some(start) => self.push_driving_condition(conditions, start, shown).into(),
+            None if sqlite => Cow::<str>::Owned(format!("tickets INDEXED BY {index}")).into(),
+            None => Ticket::TABLE.into(),
+        }
+    }
+
+    /// Returns a subquery that applies the Bloom pre-filters within the covering index, joined with `tickets` for the tickets that pass.
+    /// For tickets that do not pass, only the index is read. A plain scan of `tickets` would take longer: SQLite would record the position
+    /// of each row before it tests the columns of the index.
+    fn pre_filtered_source(
+        &self,
+        filter: &TicketFilter,
+        shown: ShownTickets,
+        index: &str,
+        sieves: &[BloomPreFilter],
+        conditions: &mut Sql,
+    ) -> PageSource<'static> {
+        let end = conditions.as_str().len();
+        push_list(conditions, filter, shown);
+        self.push_bloom_pre_filters(conditions, sieves);
+        let passes = conditions.split_off(end);
+        let table = format!(
+            "(SELECT rowid AS place, sort_at AS listed_at, id AS listed_id FROM tickets INDEXED BY {index} \
+             WHERE store_id = $1{passes}) listed CROSS JOIN tickets ON tickets.rowid = listed.place"
+        );
+        PageSource { table: table.into(), order: LISTED_SORT }
+    }
+
+    /// Returns a subquery on `labelled_tickets` for the open tickets of a label that pass the Bloom pre-filters, joined with `tickets`. The
+    /// tickets of the subquery have the label, so no further look-up tests the label.
+    fn label_source(&self, label: &LabelId, is_spam: bool, sieves: &[BloomPreFilter], conditions: &mut Sql) -> PageSource<'static> {
+        let end = conditions.as_str().len();
+        conditions.push(" AND label_id = ").text(label.as_str()).push(" AND is_spam = ").flag(is_spam);
+        self.push_bloom_pre_filters(conditions, sieves);
+        let passes = conditions.split_off(end);
+        let table = format!(
+            "(SELECT sort_at AS listed_at, ticket_id AS listed_id FROM labelled_tickets WHERE store_id = $1{passes}) listed \
+             CROSS JOIN tickets INDEXED BY sqlite_autoindex_tickets_1 ON tickets.id = listed.listed_id"
+        );
+        PageSource { table: table.into(), order: LISTED_SORT }
+    }
+
+    /// Returns the window of a ticket's messages: its conversation, the time at which the conversation's previous ticket closed, and the
+    /// time at which this ticket closed.
+    pub async fn ticket_window(&self, store: &StoreId, id: &TicketId) -> Result<Option<TicketWindow>> {
+        let mut sql = Sql::of(
+            store,
+            "SELECT t.conversation_id, (SELECT p.closed_at FROM tickets p WHERE p.store_id = $1 \
+             AND p.conversation_id = t.conversation_id AND (p.opened_at, p.id) < (t.opened_at, t.id) \
+             ORDER BY p.opened_at DESC, p.id DESC LIMIT 1), CASE WHEN t.is_open = FALSE THEN t.closed_at END \
+             FROM tickets t WHERE t.store_id = $1 AND t.id = ",
+        );
+        sql.text(id.as_str());
+        self.first(sql, |cells| {
+            Ok(TicketWindow { conversation_id: cells.id()?, after: cells.optional_time()?, until: cells.optional_time()? })
+        })
+        .await
+    }
+}
+
+/// Returns the index that SQLite has to use (INDEXED BY). SQLite has no statistics here and would choose the index with the most columns
+/// that are tested for equality. It would prefer the index by state to the indexes by conversation and assignee, and a result of few rows
+/// would cost a scan of all open tickets. PostgreSQL has statistics and chooses its index itself.
+fn ticket_index(filter: &TicketFilter, shown: ShownTickets) -> &'static str {
+    if filter.conversation_id.is_some() {
+        "tickets_by_conversation"
+    } else if filter.assignee_user_ids.len() == 1 {
+        "tickets_by_assignee"
+    } else if shown == ShownTickets::All {
+        "tickets_by_message"
+    } else {
+        "tickets_by_state"
+    }
+}
+
+/// The sort columns of the subquery `listed`, which is joined with `tickets`.
+const LISTED_SORT: Option<(&str, &str)> = Some(("listed_at", "listed_id"));
+
+/// The covering indexes of tickets that contain, on SQLite, the three columns of Bloom filters (`label_marks`, `field_marks`,
+/// `text_marks`).
+const BLOOM_INDEXES: [&str; 2] = ["tickets_by_message", "tickets_by_state"];

@@ -1,0 +1,427 @@
+//! The write transaction of a store ([`Write`]). Every use case that changes records of a store (tenant) runs in it.
+//!
+//! Guarantees: no other transaction changes the rows that this transaction has locked, until this transaction ends. Events and the change
+//! log (the list of changed records, which the search index follows) commit with the change or not at all. If the transaction is dropped
+//! without [`Write::commit`], it is rolled back.
+//!
+//! On PostgreSQL a frequent write, such as sending a message, needs only two pipelined batches of statements: first BEGIN and the SELECTs
+//! that lock its rows, then all its changes and COMMIT. All writes lock rows in one order, which prevents deadlocks: the advisory lock of
+//! the seats (memberships of users), then users, then accounts, then existing conversations, then their tickets, then contacts, then the
+//! counter of tickets.
+
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicBool, AtomicI64, Ordering},
+};
+
+use sea_orm::{ActiveValue::Set, ColumnTrait, DbBackend, EntityTrait, QueryFilter, QuerySelect, sea_query::OnConflict};
+
+use crate::{
+    domain::{
+        clock::Clock,
+        conversations::Conversation,
+        events::Event,
+        ids::{AccountId, ContactId, ConversationId, MessageId, StoreId, TicketId},
+        messages::Message,
+        time::Timestamp,
+    },
+    store::{
+        Db, Result,
+        change_log::{
+            own_change_queue::{InsertedRecord, OwnChangeQueue, WriteChangeLog},
+            searchable_message::searchable,
+        },
+        db::{OnStatement, Writes},
+        entity::idempotency_keys,
+        mutex::lock,
+        postgres::{connection::QueryResult, transaction::BegunTransaction},
+        row_decoding::{Cells, Row},
+        settings::encryption_keys::SecretKeys,
+        sql::{Param, Sql},
+        sqlite::group_commit::GroupMember,
+    },
+};
+
+/// The most rows of one INSERT, since the databases limit the number of values in a statement.
+const ROWS_MAX: usize = 500;
+
+/// A write transaction on one store.
+pub struct Write {
+    on: WriteConnection,
+    store: StoreId,
+    clock: Arc<dyn Clock>,
+    /// The time of the change, in milliseconds.
+    now: AtomicI64,
+    /// The records that the commit adds to the change log.
+    log: Mutex<WriteChangeLog>,
+    /// The value of the counter [`Db::own_epoch`] when this transaction began. If the counter has been incremented since, the search index
+    /// may already have an inserted message in a newer state. It then reads the message from the database and ignores the content that this
+    /// transaction reports.
+    epoch: u64,
+    /// On PostgreSQL: statements that are held back until the next statement and sent in one batch with it.
+    later: Mutex<Vec<Sql>>,
+    /// Whether [`Write::run`] or [`Write::run_deferred`] was called, that is, whether rows may have changed.
+    wrote: AtomicBool,
+    own: Arc<OwnChangeQueue>,
+    on_statement: Option<OnStatement>,
+    secret_keys: SecretKeys,
+}
+
+/// The connection on which the statements of a write transaction run.
+enum WriteConnection {
+    Sqlite(GroupMember),
+    Postgres(Box<BegunTransaction>),
+}
+
+/// A changed record that derived data, such as the search index, has to follow.
+#[derive(Clone, Copy, Debug)]
+pub enum Changed<'a> {
+    Contact(&'a ContactId),
+    Message(&'a MessageId),
+}
+
+impl<'a> Changed<'a> {
+    fn parts(self) -> (&'static str, &'a str) {
+        match self {
+            Self::Contact(id) => ("contact", id.as_str()),
+            Self::Message(id) => ("message", id.as_str()),
+        }
+    }
+}
+
+/// The kind of a change log entry that names no record. On PostgreSQL every write leaves a row in the change log, even if it changed no
+/// record that derived data follows ([`Changed`]): the log names the newest transaction of each store, and a standby is read only once it
+/// shows that transaction (see `postgres::replica`).
+pub(in crate::store) const UNTRACKED_KIND: &str = "other";
+
+/// The response that is stored with an idempotency key and sent again if the client repeats the request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredResponse {
+    pub request_hash: String,
+    pub body: Vec<u8>,
+}
+
+impl Db {
+    /// Begins a write transaction on a store. On SQLite it waits for the writers that came before it.
+    pub async fn write(&self, store: &StoreId, clock: &Arc<dyn Clock>) -> Result<Write> {
+        let on = match self.writes() {
+            Writes::Sqlite(writer) => WriteConnection::Sqlite(writer.turn().await?),
+            Writes::Postgres(kept) => WriteConnection::Postgres(Box::new(kept.begin().await?)),
+        };
+        Ok(self.write_on(on, store, clock))
+    }
+
+    fn write_on(&self, on: WriteConnection, store: &StoreId, clock: &Arc<dyn Clock>) -> Write {
+        let now = AtomicI64::new(clock.now().millis());
+        Write {
+            on,
+            store: store.clone(),
+            clock: clock.clone(),
+            now,
+            log: Mutex::default(),
+            epoch: self.own_epoch(),
+            later: Mutex::default(),
+            wrote: AtomicBool::new(false),
+            own: self.own().clone(),
+            on_statement: self.on_statement().cloned(),
+            secret_keys: self.secret_keys().clone(),
+        }
+    }
+}
+
+impl Write {
+    pub fn store(&self) -> &StoreId {
+        &self.store
+    }
+
+    pub(in crate::store) fn secret_keys(&self) -> &SecretKeys {
+        &self.secret_keys
+    }
+
+    /// Returns the time of the change. It is read after this transaction has waited for the writers before it (SQLite) or has locked rows
+    /// (PostgreSQL). So it is not earlier than the changes that it waited for, as far as the clocks of the processes agree.
+    pub fn now(&self) -> Timestamp {
+        Timestamp::from_millis(self.now.load(Ordering::Relaxed))
+    }
+
+    /// Begins a statement whose `$1` is the id of the store.
+    pub(in crate::store) fn sql(&self, text: &str) -> Sql {
+        Sql::of(&self.store, text)
+    }
+
+    fn count_statement(&self) {
+        if let Some(on_statement) = &self.on_statement {
+            on_statement();
+        }
+    }
+
+    pub(in crate::store) async fn all<T>(&self, sql: Sql, decode: impl Fn(&mut Cells<'_>) -> Result<T>) -> Result<Vec<T>> {
+        self.count_statement();
+        match &self.on {
+            WriteConnection::Sqlite(turn) => turn.all(&sql, &decode),
+            WriteConnection::Postgres(begun) => {
+                let rows = self.send_pipelined(begun, vec![sql]).await?.pop().unwrap_or_default().rows;
+                rows.iter().map(|row| decode(&mut Cells::postgres(row))).collect()
+            }
+        }
+    }
+
+    pub(in crate::store) async fn first<T>(&self, sql: Sql, decode: impl Fn(&mut Cells<'_>) -> Result<T>) -> Result<Option<T>> {
+        Ok(self.all(sql, decode).await?.into_iter().next())
+    }
+
+    /// Runs a statement and returns the number of rows that it changed.
+    pub(in crate::store) async fn run(&self, sql: Sql) -> Result<u64> {
+        self.wrote.store(true, Ordering::Relaxed);
+        self.count_statement();
+        match &self.on {
+            WriteConnection::Sqlite(turn) => turn.run(&sql),
+            WriteConnection::Postgres(begun) => Ok(self.send_pipelined(begun, vec![sql]).await?.pop().unwrap_or_default().affected),
+        }
+    }
+
+    /// Runs a statement whose result is not needed. On PostgreSQL the statement is held back and sent in one batch with the next statement,
+    /// in the order of the calls. If the held-back statement fails, the next statement fails too, with the same error.
+    pub(in crate::store) fn run_deferred(&self, sql: Sql) -> Result<()> {
+        self.wrote.store(true, Ordering::Relaxed);
+        match &self.on {
+            WriteConnection::Sqlite(turn) => {
+                self.count_statement();
+                turn.run(&sql).map(|_| ())
+            }
+            WriteConnection::Postgres(_) => {
+                self.count_statement();
+                lock(&self.later).push(sql);
+                Ok(())
+            }
+        }
+    }
+
+    fn waiting(&self) -> Vec<Sql> {
+        std::mem::take(&mut *lock(&self.later))
+    }
+
+    /// Sends one pipelined batch: the statements that were held back, then `statements`. Returns the results of `statements` only.
+    async fn send_pipelined(&self, begun: &BegunTransaction, statements: Vec<Sql>) -> Result<Vec<QueryResult>> {
+        let locks = statements.iter().any(Sql::locks_rows);
+        let mut flight = self.waiting();
+        let before = flight.len();
+        flight.extend(statements);
+        let answers = begun.run_pipelined(&flight).await?;
+        if locks {
+            self.now.store(self.clock.now().millis(), Ordering::Relaxed);
+        }
+        Ok(answers.into_iter().skip(before).collect())
+    }
+
+    pub(in crate::store) fn on_postgres(&self) -> bool {
+        matches!(self.on, WriteConnection::Postgres(_))
+    }
+
+    pub(in crate::store) fn backend(&self) -> DbBackend {
+        if self.on_postgres() { DbBackend::Postgres } else { DbBackend::Sqlite }
+    }
+
+    /// Reads a conversation and locks it until the end of the transaction.
+    pub async fn conversation(&self, id: &ConversationId) -> Result<Option<Conversation>> {
+        self.locked("conversations", id.as_str()).await
+    }
+
+    /// Reads a conversation and its open ticket, and locks both until the end of the transaction. The ticket is read after the conversation
+    /// is locked. A write that opens a ticket locks the conversation, and a write that closes a ticket locks the ticket. So the open ticket
+    /// stays the same until the end of the transaction.
+    pub async fn conversation_with_ticket(&self, id: &ConversationId) -> Result<Option<(Conversation, Option<TicketId>)>> {
+        let WriteConnection::Postgres(begun) = &self.on else {
+            let Some(conversation) = self.conversation(id).await? else { return Ok(None) };
+            return Ok(Some((conversation, self.open_ticket(id).await?)));
+        };
+        let statements = vec![self.locked_sql::<Conversation>("conversations", id.as_str()), self.open_ticket_sql(id)];
+        statements.iter().for_each(|_| self.count_statement());
+        let mut answers = self.send_pipelined(begun, statements).await?.into_iter();
+        let (mut found, mut open) = (answers.next().unwrap_or_default().rows, answers.next().unwrap_or_default().rows);
+        let Some(row) = found.pop() else { return Ok(None) };
+        let ticket = open.pop().map(|row| Cells::postgres(&row).id()).transpose()?;
+        Ok(Some((Conversation::decode(&mut Cells::postgres(&row))?, ticket)))
+    }
+
+    /// Finds the open ticket of a conversation and locks it until the end of the transaction. The caller has locked the conversation.
+    pub async fn open_ticket(&self, conversation: &ConversationId) -> Result<Option<TicketId>> {
+        self.first(self.open_ticket_sql(conversation), |cells| cells.id()).await
+    }
+
+    fn open_ticket_sql(&self, conversation: &ConversationId) -> Sql {
+        let mut sql = self.sql("SELECT id FROM tickets WHERE store_id = $1 AND is_open = TRUE AND conversation_id = ");
+        sql.text(conversation.as_str());
+        self.lock_rows(&mut sql);
+        sql
+    }
+
+    /// Reads the row with this id from a table and locks it until the end of the transaction.
+    pub(in crate::store) async fn locked<T: Row>(&self, table: &str, id: &str) -> Result<Option<T>> {
+        self.first(self.locked_sql::<T>(table, id), T::decode).await
+    }
+
+    fn locked_sql<T: Row>(&self, table: &str, id: &str) -> Sql {
+        let mut sql = self.sql("SELECT ");
+        sql.push(T::COLUMNS).push(" FROM ").push(table).push(" WHERE store_id = $1 AND id = ").text(id);
+        self.lock_rows(&mut sql);
+        sql
+    }
+
+    /// Makes a SELECT lock the rows that it finds. SQLite needs no row locks, since it has only one writer at a time.
+    pub(in crate::store) fn lock_rows(&self, sql: &mut Sql) {
+        if self.on_postgres() {
+            sql.lock_rows();
+        }
+    }
+
+    /// Adds a changed record to the change log. The entry is written with the commit.
+    pub fn changed(&self, record: Changed<'_>) {
+        let (kind, id) = record.parts();
+        lock(&self.log).insert((kind, id.to_owned()), None);
+    }
+
+    /// Adds an inserted message to the change log. If its texts are short, the commit also gives the message to the search index of this
+    /// process, which then need not read it from the database. `subject`: the subject of the message's conversation.
+    pub fn inserted(&self, message: &Message, subject: Option<&str>) {
+        let (kind, id) = Changed::Message(&message.id).parts();
+        let texts = [message.text.as_deref(), message.payload.as_deref(), subject];
+        let got = self.own.tells(texts.into_iter().flatten().map(str::len).sum());
+        let inserted = got.then(|| InsertedRecord { record: searchable(&self.store, message, subject), epoch: self.epoch });
+        lock(&self.log).insert((kind, id.to_owned()), inserted);
+    }
+
+    /// Returns the statements that write the change log. On PostgreSQL each of them returns the positions of its rows in the log.
+    fn log_statements(&self, log: &WriteChangeLog) -> Vec<Sql> {
+        let transaction = if self.on_postgres() { ", pg_current_xact_id()::text::bigint)" } else { ", 0)" };
+        let log: Vec<_> = log.keys().collect();
+        let insert = |rows: &[&(&'static str, String)]| {
+            let mut sql = self.sql("INSERT INTO changes (store_id, kind, record_ids, changed_at, transaction_id) VALUES ");
+            for (i, (kind, id)) in rows.iter().enumerate() {
+                sql.push(if i == 0 { "($1, " } else { ", ($1, " }).text(kind).push(", ").text(id).push(", ").integer(self.now().millis());
+                sql.push(transaction);
+            }
+            if self.on_postgres() {
+                sql.push(" RETURNING position");
+            }
+            sql
+        };
+        log.chunks(ROWS_MAX).map(insert).collect()
+    }
+
+    /// Stores events with their rendered bodies. The events get their sequence numbers after the commit.
+    pub async fn record(&self, events: &[(Event, Vec<u8>)]) -> Result<()> {
+        for rows in events.chunks(ROWS_MAX) {
+            let mut sql = self.sql("INSERT INTO events (store_id, id, type, account_id, occurred_at, body) VALUES ");
+            for (i, (event, body)) in rows.iter().enumerate() {
+                sql.push(if i == 0 { "($1, " } else { ", ($1, " }).text(&event.id).push(", ").text(event.fact.kind());
+                sql.push(", ")
+                    .optional_text(event.fact.account().map(AccountId::as_str))
+                    .push(", ")
+                    .integer(event.at.millis())
+                    .push(", ")
+                    .bytes(body.clone())
+                    .push(")");
+            }
+            self.run_deferred(sql)?;
+        }
+        Ok(())
+    }
+
+    /// Returns the response that was stored for this idempotency key, if it was stored after `since`.
+    pub async fn kept(&self, operation: &str, key: &str, since: Timestamp) -> Result<Option<StoredResponse>> {
+        let query = idempotency_keys::Entity::find()
+            .select_only()
+            .columns([idempotency_keys::Column::RequestHash, idempotency_keys::Column::Body])
+            .filter(idempotency_keys::Column::StoreId.eq(&self.store))
+            .filter(idempotency_keys::Column::Operation.eq(operation))
+            .filter(idempotency_keys::Column::Key.eq(key))
+            .filter(idempotency_keys::Column::CreatedAt.gt(since));
+        Ok(self.select(query, |cells| Ok(StoredResponse { request_hash: cells.take()?, body: cells.bytes()? })).await?.pop())
+    }
+
+    /// Stores the response to this request under its idempotency key. It replaces an older response with the same key.
+    pub fn keep(&self, operation: &str, key: &str, kept: StoredResponse) -> Result<()> {
+        use idempotency_keys::Column::{Body, CreatedAt, Key, Operation, RequestHash, StoreId};
+        let row = idempotency_keys::ActiveModel {
+            store_id: Set(self.store.to_string()),
+            operation: Set(operation.to_owned()),
+            key: Set(key.to_owned()),
+            request_hash: Set(kept.request_hash),
+            status: Set(Some(200)),
+            body: Set(Some(kept.body)),
+            created_at: Set(self.now().millis()),
+        };
+        let replaced = OnConflict::columns([StoreId, Operation, Key]).update_columns([RequestHash, Body, CreatedAt]).to_owned();
+        self.execute_deferred(&idempotency_keys::Entity::insert(row).on_conflict(replaced))
+    }
+
+    /// Takes the store's advisory lock with this name, and keeps it until the end of the transaction. Waits while another transaction has
+    /// this lock. Does nothing on SQLite, which has one writer at a time.
+    pub async fn named_lock(&self, name: &str) -> Result<()> {
+        if self.on_postgres() {
+            // `IS NULL` gives the row a boolean, since no decoder reads the result type `void` of the function.
+            let sql = Sql::fixed("SELECT pg_advisory_xact_lock(hashtextextended($1, 0)) IS NULL").with(self.lock_name(name));
+            self.first(sql, |_| Ok(())).await?;
+        }
+        Ok(())
+    }
+
+    fn lock_name(&self, name: &str) -> Param {
+        Param::Text(format!("{}\u{1f}{name}", self.store))
+    }
+
+    /// Tries to take the store's advisory lock with this name, and keeps it until the end of the transaction. `false`: another transaction
+    /// has this lock. Always `true` on SQLite, which has one writer at a time.
+    pub async fn try_named_lock(&self, name: &str) -> Result<bool> {
+        if !self.on_postgres() {
+            return Ok(true);
+        }
+        let sql = Sql::fixed("SELECT pg_try_advisory_xact_lock(hashtextextended($1, 0))").with(self.lock_name(name));
+        Ok(self.first(sql, |cells| cells.flag()).await?.unwrap_or(false))
+    }
+
+    /// Sends the statements that were held back (see `run_deferred`) and returns an error if one of them fails.
+    pub async fn run_waiting(&self) -> Result<()> {
+        let WriteConnection::Postgres(begun) = &self.on else { return Ok(()) };
+        let waiting = self.waiting();
+        if !waiting.is_empty() {
+            begun.run_pipelined(&waiting).await?;
+        }
+        Ok(())
+    }
+
+    /// Writes the transaction's change log and commits the transaction. On SQLite it waits until the commit group (the writes that are
+    /// committed together) is durable, even if this transaction changed nothing: it may have read changes of the group that are not durable
+    /// yet.
+    pub async fn commit(self) -> Result<()> {
+        let mut log = std::mem::take(&mut *lock(&self.log));
+        // On PostgreSQL a transaction that wrote something always leaves an entry in the change log: see `UNTRACKED_KIND`.
+        if log.is_empty() && self.wrote.load(Ordering::Relaxed) && self.on_postgres() {
+            log.insert((UNTRACKED_KIND, self.store.to_string()), None);
+        }
+        let logging = self.log_statements(&log);
+        logging.iter().for_each(|_| self.count_statement());
+        let mut positions: Vec<i64> = Vec::with_capacity(log.len());
+        let mut flight = self.waiting();
+        match self.on {
+            WriteConnection::Sqlite(turn) => {
+                for sql in &logging {
+                    positions.extend(turn.insert(sql)?);
+                }
+                turn.commit().await?;
+            }
+            WriteConnection::Postgres(begun) => {
+                let before = flight.len();
+                flight.extend(logging);
+                for answer in begun.commit(&flight).await?.iter().skip(before) {
+                    for row in &answer.rows {
+                        positions.push(Cells::postgres(row).take()?);
+                    }
+                }
+            }
+        }
+        self.own.add(&self.store, positions, log);
+        Ok(())
+    }
+}

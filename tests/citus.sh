@@ -5,6 +5,8 @@
 #   tests/citus.sh [--long] [FILTER…]   tests whose names contain FILTER. With --long, a drill moves 100,000 messages (default: 2,000)
 #   COUNTERPART_FEATURES=rev-a          revision A (default: revision B)
 #   CITUS_PG_CONFIG=PATH                the pg_config of a PostgreSQL that has the extension (default: pg_config)
+#   CITUS_COORDINATOR=postgres://…      instead, a database of a running cluster, as a superuser: the suite creates its databases on each
+#                                       node of it. The drills, which kill a worker, are skipped
 #
 # Debian has no package of Citus. src/store/SCALING.md tells how to build it. Without it the script is skipped.
 set -euo pipefail
@@ -14,6 +16,17 @@ cd "$(dirname "$0")/.."
 
 messages=2000 seconds=5
 [ "${1:-}" != --long ] || { messages=100000 seconds=20; shift; }
+if [ -n "${CITUS_COORDINATOR:-}" ]; then
+    # The workers have the same users and parameters as the coordinator.
+    credentials=${CITUS_COORDINATOR%@*} parameters=${CITUS_COORDINATOR##*@*/}
+    workers=$(psql -qXAt "$CITUS_COORDINATOR" -v before="$credentials@" -v after="/$parameters" \
+        <<<"SELECT string_agg(:'before' || node_name || ':' || node_port || :'after', ',') FROM citus_get_active_worker_nodes()")
+    [ -n "$workers" ] || { echo "CITUS_COORDINATOR names no coordinator with workers" >&2 && exit 2; }
+    COUNTERPART_TEST_POSTGRES=$CITUS_COORDINATOR COUNTERPART_TEST_CITUS_WORKERS=$workers \
+        cargo test --quiet --features "${COUNTERPART_FEATURES:-}" --test api -- "$@"
+    echo "skipped: the drills, which kill a worker (CITUS_COORDINATOR is set)"
+    exit
+fi
 has_citus || { echo "skipped: Citus (the extension is missing in ${CITUS_PG_CONFIG:-pg_config}; see src/store/SCALING.md)" && exit 0; }
 . tests/scratch.sh
 at_the_end() { stop_cluster "$scratch"; }

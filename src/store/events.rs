@@ -9,10 +9,12 @@ use crate::{
     store::{Db, Result, numbering::NumberedTable, postgres::advisory_locks::AdvisoryLock, sql::Sql},
 };
 
-/// A condition in SQL, to be appended to other conditions: the webhook `w` subscribes to the account and the kind of the event `e`.
+/// A condition in SQL, to be appended to other conditions: the webhook `w` subscribes to the account and the kind of the event `e`. `$1` is
+/// the store of both.
 pub(super) const SUBSCRIPTION_MATCHES: &str = " AND (w.account_id IS NULL OR w.account_id = e.account_id) \
-     AND (NOT EXISTS (SELECT 1 FROM webhook_kinds k WHERE k.store_id = w.store_id AND k.webhook_id = w.id) \
-          OR EXISTS (SELECT 1 FROM webhook_kinds k WHERE k.store_id = w.store_id AND k.webhook_id = w.id AND k.kind = e.type))";
+     AND (NOT EXISTS (SELECT 1 FROM webhook_kinds k WHERE k.store_id = w.store_id AND k.store_id = $1 AND k.webhook_id = w.id) \
+          OR EXISTS (SELECT 1 FROM webhook_kinds k WHERE k.store_id = w.store_id AND k.store_id = $1 AND k.webhook_id = w.id \
+                     AND k.kind = e.type))";
 
 /// Locks the webhooks of a store until the end of the transaction, on PostgreSQL. Without the lock, another transaction could disable or
 /// delete a webhook while this one queues events for it, and these events would remain in the queue.

@@ -25,7 +25,7 @@ use crate::{
     store::{
         Db,
         db::OnStatement,
-        import::{Batch, DERIVE_TICKETS},
+        import::{Batch, derive_tickets},
         sql::{Param, Sql},
         tickets::bloom_filters::{BloomBits, FieldBloomBits},
     },
@@ -474,7 +474,7 @@ impl Fixture {
             self.db.all(sql, |cells| Ok((cells.take::<String>()?, cells.time()?, cells.optional_time()?))).await.unwrap()
         };
         let got = tickets().await;
-        self.execute(&format!("{DERIVE_TICKETS} WHERE store_id = '{}'", self.store)).await.unwrap();
+        self.execute(&format!("{} WHERE store_id = '{}'", derive_tickets("tickets.store_id"), self.store)).await.unwrap();
         assert_eq!(got, tickets().await);
         // Counts outbox entries that are queued after an entry with a newer message. Uses a window function: without statistics PostgreSQL
         // would take minutes for a self-join of outbox entries.

@@ -24,6 +24,8 @@ mod upsert;
 
 pub use consistency_checks::Definition;
 pub(super) use derived_columns::DERIVE_TICKETS;
+#[cfg(test)]
+pub(super) use derived_columns::derive_tickets;
 
 use std::collections::{HashMap, HashSet};
 

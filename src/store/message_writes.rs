@@ -249,7 +249,7 @@ impl Write {
 
     /// Computes a ticket's `sort_at` and `waiting_since` again from its messages, and returns the ticket.
     pub async fn refresh_ticket_from_messages(&self, id: &TicketId) -> Result<Option<Ticket>> {
-        let mut sql = self.sql(DERIVE_TICKETS);
+        let mut sql = self.sql(&DERIVE_TICKETS);
         sql.push(" WHERE store_id = $1 AND id = ").text(id.as_str());
         self.run(sql).await?;
         self.ticket(id).await
@@ -257,7 +257,7 @@ impl Write {
     /// Recomputes the sort positions of the conversation's closed tickets to which a new message may belong: tickets that were closed at
     /// `sort_at`, the time of the message, or later.
     pub async fn refresh_closed_tickets(&self, conversation: &ConversationId, sort_at: Timestamp) -> Result<()> {
-        let mut sql = self.sql(DERIVE_TICKETS);
+        let mut sql = self.sql(&DERIVE_TICKETS);
         sql.push(" WHERE store_id = $1 AND conversation_id = ").text(conversation.as_str());
         sql.push(" AND is_open = FALSE AND closed_at >= ").integer(sort_at.millis());
         // Skips a ticket with a later message, which decides the position of the ticket. The position of a ticket without messages is its

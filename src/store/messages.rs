@@ -50,8 +50,7 @@ impl PagedRow for Message {
 }
 
 impl Row for Comment {
-    /// A comment has no account of its own: the subquery reads that of its conversation. It compares with `$1`, the store, since Citus would
-    /// send a subquery that compares with `comments.store_id` to every node.
+    /// A comment has no account of its own: the subquery reads that of its conversation.
     const COLUMNS: &'static str = "id, conversation_id, (SELECT c.account_id FROM conversations c WHERE c.store_id = $1 \
          AND c.id = comments.conversation_id), text, created_by, sent_at, created_at, updated_at";
 

@@ -78,7 +78,7 @@ impl Write {
         if ticket.closed_at.is_some_and(|closed_at| closed_at < ticket.sort_at) {
             // The ticket's newest message is dated after the ticket's close. So the message no longer belongs to the ticket, and the
             // ticket's sort position is computed again.
-            let mut sql = self.sql(DERIVE_TICKETS);
+            let mut sql = self.sql(&DERIVE_TICKETS);
             sql.push(" WHERE store_id = $1 AND id = ").text(ticket.id.as_str());
             self.run(sql).await?;
         }
@@ -97,7 +97,7 @@ impl Write {
     /// next ticket begin where those of this ticket end. Only an import can make a ticket that was opened later than the conversation's
     /// open ticket, so usually there is no next ticket. The caller has locked both tickets.
     pub async fn derive_ticket_after(&self, ticket: &Ticket) -> Result<()> {
-        let mut sql = self.sql(DERIVE_TICKETS);
+        let mut sql = self.sql(&DERIVE_TICKETS);
         sql.push(" WHERE store_id = $1 AND id = (SELECT n.id FROM tickets n WHERE n.store_id = $1 AND n.conversation_id = ");
         sql.text(ticket.conversation_id.as_str()).push(" AND (n.opened_at, n.id) > (").integer(ticket.opened_at.millis());
         sql.push(", ").text(ticket.id.as_str()).push(") ORDER BY n.opened_at, n.id LIMIT 1)");

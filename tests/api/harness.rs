@@ -27,6 +27,12 @@ const POOLER: &str = "COUNTERPART_TEST_POOLER";
 /// Citus cluster (see `tests/citus.sh`). The harness then distributes the stores of each database over the nodes before a test runs.
 const WORKERS: &str = "COUNTERPART_TEST_CITUS_WORKERS";
 
+/// Whether the servers under test have PostgreSQL databases.
+#[allow(dead_code, reason = "not every test binary depends on the database")]
+pub fn has_postgres() -> bool {
+    std::env::var_os("COUNTERPART_TEST_POSTGRES").is_some()
+}
+
 /// Returns the addresses of the nodes of the cluster apart from the coordinator `admin`. Empty for a single server.
 fn workers() -> Vec<String> {
     let workers = std::env::var_os(WORKERS).unwrap_or_default();

@@ -6,7 +6,7 @@ use crate::{
     client::Api,
     delivery_receiver::{Endpoint, PRIVATE, until},
     fixture::channels,
-    harness::{ALL_SCOPES, Database, Server},
+    harness::{ALL_SCOPES, Database, Server, has_postgres},
 };
 
 fn page(api: &Api) -> String {
@@ -82,7 +82,7 @@ fn metrics_show_failing_deliveries() {
 #[test]
 fn metrics_show_the_search_index_and_connections() {
     let database = Database::with(&[("shop", channels())]);
-    let on_postgres = std::env::var_os("COUNTERPART_TEST_POSTGRES").is_some();
+    let on_postgres = has_postgres();
     let server = Server::start_with(database, &[]);
     let api = server.api("shop", &ALL_SCOPES);
     until("the index is ready", || value(&page(&api), "counterpart_search_index_ready") == Some(1.0));

@@ -5,6 +5,8 @@
 //! SQLite then reads the tables in the given order, and need not read and sort all remaining rows for each chunk. Both tables' ids are
 //! bounded by the beginning of the chunk (`t.id > ? AND c.id > ?`): PostgreSQL would otherwise read the joined table from its first row.
 
+use std::sync::LazyLock;
+
 use sea_orm::{DbBackend, Value};
 
 use crate::{
@@ -31,40 +33,28 @@ const TICKET_NUMBER: &str = "ticket_number";
 /// advance the sequence, since it would soon overflow.
 const MAX_COUNTED: i64 = 1 << 53;
 
-/// SQL for the time at which the previous ticket of the conversation closed. The messages after this time belong to the ticket that is
-/// updated.
-macro_rules! window_from {
-    () => {
-        "COALESCE((SELECT p.closed_at FROM tickets p WHERE p.store_id = tickets.store_id \
+/// [`derive_tickets`] in a transaction of one store, whose id is `$1`.
+pub static DERIVE_TICKETS: LazyLock<String> = LazyLock::new(|| derive_tickets("$1"));
+
+/// Returns the SQL that sets the columns of tickets that follow from their messages. The caller adds the condition that selects the
+/// tickets. `store` is SQL for the id of the store: a bound value, so that a distributed database (Citus) runs the subqueries on the node
+/// of the store, or `tickets.store_id`.
+pub fn derive_tickets(store: &str) -> String {
+    let of_ticket = format!("m.store_id = {store} AND m.conversation_id = tickets.conversation_id");
+    // The time at which the previous ticket of the conversation closed. The messages after this time belong to the ticket that is updated.
+    let window_from = format!(
+        "COALESCE((SELECT p.closed_at FROM tickets p WHERE p.store_id = {store} \
          AND p.conversation_id = tickets.conversation_id AND (p.opened_at, p.id) < (tickets.opened_at, tickets.id) \
          ORDER BY p.opened_at DESC, p.id DESC LIMIT 1), -9223372036854775807)"
-    };
+    );
+    format!(
+        "UPDATE tickets SET sort_at = COALESCE((SELECT m.sent_at FROM messages m WHERE {of_ticket} AND m.sent_at > {window_from} \
+         AND m.sent_at <= COALESCE(tickets.closed_at, 9223372036854775807) ORDER BY m.sent_at DESC, m.id DESC LIMIT 1), opened_at), \
+         waiting_since = CASE WHEN is_open THEN (SELECT MIN(m.sent_at) FROM messages m WHERE {of_ticket} \
+         AND m.inbound = TRUE AND m.sent_at > COALESCE((SELECT MAX(m.sent_at) FROM messages m WHERE {of_ticket} \
+         AND m.inbound = FALSE AND (m.kind IS NULL OR m.kind <> 'auto_response') AND m.sent_at > {window_from}), {window_from})) END"
+    )
 }
-
-/// SQL condition for the messages of the ticket's conversation.
-macro_rules! of_ticket {
-    () => {
-        "m.store_id = tickets.store_id AND m.conversation_id = tickets.conversation_id"
-    };
-}
-
-/// SQL that sets the columns of tickets that follow from their messages. The caller adds the condition that selects the tickets.
-pub const DERIVE_TICKETS: &str = concat!(
-    "UPDATE tickets SET sort_at = COALESCE((SELECT m.sent_at FROM messages m WHERE ",
-    of_ticket!(),
-    " AND m.sent_at > ",
-    window_from!(),
-    " AND m.sent_at <= COALESCE(tickets.closed_at, 9223372036854775807) ORDER BY m.sent_at DESC, m.id DESC LIMIT 1), opened_at), \
-     waiting_since = CASE WHEN is_open THEN (SELECT MIN(m.sent_at) FROM messages m WHERE ",
-    of_ticket!(),
-    " AND m.inbound = TRUE AND m.sent_at > COALESCE((SELECT MAX(m.sent_at) FROM messages m WHERE ",
-    of_ticket!(),
-    " AND m.inbound = FALSE AND (m.kind IS NULL OR m.kind <> 'auto_response') AND m.sent_at > ",
-    window_from!(),
-    "), ",
-    window_from!(),
-    ")) END",
-);
 
 impl Import {
     /// Ends the import: completes tickets, runs the consistency checks, numbers tickets and sets derived columns. Returns the errors in the
@@ -243,8 +233,9 @@ impl Import {
 
     async fn derive_tickets(&self) -> Result<()> {
         let sql = format!(
-            "{DERIVE_TICKETS}, label_marks = (SELECT c.label_marks FROM conversations c WHERE c.store_id = tickets.store_id \
-             AND c.id = tickets.conversation_id) WHERE store_id = ? AND conversation_id IN (SELECT id FROM import_touched)"
+            "{}, label_marks = (SELECT c.label_marks FROM conversations c WHERE c.store_id = tickets.store_id \
+             AND c.id = tickets.conversation_id) WHERE store_id = ? AND conversation_id IN (SELECT id FROM import_touched)",
+            derive_tickets("tickets.store_id")
         );
         self.run(&sql, [self.store.as_str().into()]).await
     }

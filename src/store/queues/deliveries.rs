@@ -75,14 +75,18 @@ impl Write {
             .filter(deliveries::Column::WebhookId.eq(id))
             .filter(deliveries::Column::DueAt.is_null())
             .limit(limit);
-        let settled = deliveries::Column::Position.in_subquery(settled.into_query());
+        let settled = Condition::all()
+            .add(deliveries::Column::StoreId.eq(self.store()))
+            .add(deliveries::Column::Position.in_subquery(settled.into_query()));
         let logged = attempts::Entity::find()
             .select_only()
             .column(attempts::Column::Position)
             .filter(attempts::Column::StoreId.eq(self.store()))
             .filter(attempts::Column::WebhookId.eq(id))
             .limit(limit);
-        let logged = attempts::Column::Position.in_subquery(logged.into_query());
+        let logged = Condition::all()
+            .add(attempts::Column::StoreId.eq(self.store()))
+            .add(attempts::Column::Position.in_subquery(logged.into_query()));
         let forgotten = self.execute(&deliveries::Entity::delete_many().filter(settled)).await?;
         Ok(forgotten + self.execute(&attempts::Entity::delete_many().filter(logged)).await?)
     }
@@ -215,9 +219,8 @@ fn push_replay_of_recorded(sql: &mut Sql, webhook: &WebhookId, replay: &Replay, 
     if let Some(until) = replay.until {
         sql.push(" AND e.occurred_at < ").integer(until.millis());
     }
-    sql.push(
-        " AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.store_id = e.store_id AND d.webhook_id = w.id AND d.event_id = e.id AND (",
-    );
+    sql.push(" AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.store_id = e.store_id AND d.store_id = $1 AND d.webhook_id = w.id")
+        .push(" AND d.event_id = e.id AND (");
     if replay.missing {
         sql.push("d.delivered_at IS NOT NULL OR d.due_at IS NOT NULL))");
     } else {

@@ -82,7 +82,7 @@ impl Write {
         update.push(" ELSE sort_at END, waiting_since = CASE WHEN waiting_since <= ");
         // Only inbound messages after the sent message still wait for an answer.
         update.integer(at.millis()).push(
-            " THEN (SELECT MIN(m.sent_at) FROM messages m WHERE m.store_id = tickets.store_id \
+            " THEN (SELECT MIN(m.sent_at) FROM messages m WHERE m.store_id = $1 \
              AND m.conversation_id = tickets.conversation_id AND m.inbound = TRUE AND m.sent_at > ",
         );
         update.integer(at.millis()).push(") ELSE waiting_since END");

@@ -29,7 +29,8 @@ impl Write {
             .order_by_asc(idempotency_keys::Column::CreatedAt)
             .limit(BATCH);
         let among = Expr::tuple(key.map(Expr::col)).in_subquery(oldest.into_query());
-        self.execute(&idempotency_keys::Entity::delete_many().filter(among)).await?;
+        let of_store = idempotency_keys::Column::StoreId.eq(self.store());
+        self.execute(&idempotency_keys::Entity::delete_many().filter(of_store).filter(among)).await?;
         Ok(())
     }
 }

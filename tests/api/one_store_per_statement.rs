@@ -21,13 +21,20 @@ const LOG_EVERY_STATEMENT: Settings<'_> = &[("COUNTERPART_LOG_FORMAT", "json"), 
 
 /// The tables that each node of a distributed database has, and those that only the coordinator has. A statement on one of them reaches one
 /// node, whether it names a store or not. `src/store/SCALING.md` lists them.
-const ON_EACH_NODE: [&str; 8] =
-    ["stores", "api_keys", "api_key_secrets", "server_secrets", "sandbox", "write_probes", "forgotten_changes", "transaction_numbers"];
+const ON_EACH_NODE: [&str; 9] = [
+    "stores",
+    "api_keys",
+    "api_key_secrets",
+    "grants",
+    "server_secrets",
+    "sandbox",
+    "write_probes",
+    "forgotten_changes",
+    "transaction_numbers",
+];
 
 /// Statements of requests that may need several nodes; `src/store/SCALING.md` lists them. Each is given by a table that it reads.
-const LISTED: [(&str, &str); 3] = [
-    // A session or token is looked up by its hash, together with its user, before the store is known.
-    ("grants", "SELECT"),
+const LISTED: [(&str, &str); 2] = [
     // The new changes of all stores, before a search.
     ("changes", "SELECT"),
     // The process that sends messages looks for the next due one; a request wakes it.

@@ -12,11 +12,12 @@ phase of the load."""
 import json, os, subprocess, sys, threading, time, types
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "faults"))
-from server import AT, CONVERSATIONS, Load, Server, records
+from server import AT, CONVERSATIONS, Load, Server, Sink, records
 import one_node
 
 BINARY, FOLDER, COORDINATOR, WORKER, MESSAGES, SECONDS = *sys.argv[1:5], int(sys.argv[5]), float(sys.argv[6])
-# How many times longer the 99th percentile of the other stores may be while a worker is away.
+# How many times longer the 99th percentile of the other stores may be, and how many times fewer events their webhooks may receive, while a
+# worker is away.
 SLOWER = 1.5
 # The longest time in seconds until the stores of a worker that is back accept writes.
 BACK = 30.0
@@ -112,20 +113,24 @@ def worker_killed(server, keys, port):
     here = [store for store in STORES if where[store].endswith(f":{port}")]
     there = [store for store in STORES if store not in here]
     if not here or not there: raise RuntimeError(f"all stores are on one worker: {where}")
+    sink = Sink()
+    server.run("webhook", "create", "--allow-private-targets", "--store", there[-1], "--url", sink.url, "--events", "message.sent")
     hit, other = load_on(server, keys, here[-1]), load_on(server, keys, there[-1])
     began = time.monotonic()
     time.sleep(SECONDS)
     killed = time.monotonic()
+    delivered = len(sink.seen)
     command = kill_worker()
     # Requests that were in flight at the kill may still be answered.
     time.sleep(1)
     quiet = time.monotonic()
-    before = (len(hit.acknowledged), hit.refused)
+    before = (len(hit.acknowledged), hit.refused, len(sink.seen))
     found, slowest = searched(server, keys[there[-1]], SEARCHES)
     refused_search = one_node.post(server.port, keys[here[-1]], "/v1/contacts/list", {"search": "C 1"})[0]
     time.sleep(SECONDS)
     refused, acknowledged = hit.refused - before[1], len(hit.acknowledged) - before[0]
     back = time.monotonic()
+    rates = delivered / (killed - began), (len(sink.seen) - before[2]) / (back - quiet)
     start_worker(command)
     again = hit.writes_again(back, patience=2 * BACK)
     time.sleep(2)
@@ -138,6 +143,7 @@ def worker_killed(server, keys, port):
     print(f"worker killed: its store was refused {refused} times (503, Retry-After), {acknowledged} writes acknowledged meanwhile; the "
           f"next write after the start {again if again is None else round(again, 1)} s")
     print(f"  the other store: {answers} answers, {other.refused} refused, p99 {calm:.1f} ms before and {rough:.1f} ms while it was away")
+    print(f"  the other store's webhook received {rates[0]:.0f} events a second before and {rates[1]:.0f} while the worker was away")
     print(f"  {len(hit.acknowledged) + len(other.acknowledged)} acknowledged, {lost[0]} lost, {lost[1]} twice, {lost[2]} gaps in the "
           f"events, {len(wrong)} wrong answers")
     print(f"  {found} of {SEARCHES} searches in the other store found what was just written, the slowest after {1000 * slowest:.0f} ms; a "
@@ -146,7 +152,7 @@ def worker_killed(server, keys, port):
     if slower: print(f"the other store was more than {SLOWER} times slower")
     searches = found == found_again == SEARCHES and refused_search == 503
     went_on = other.refused == 0 and not slower and again is not None and again < BACK
-    return searches and went_on and refused > 0 and acknowledged == 0 and not any(lost) and not wrong
+    return searches and went_on and rates[1] * SLOWER >= rates[0] and refused > 0 and acknowledged == 0 and not any(lost) and not wrong
 
 
 class PacedLoad(Load):
@@ -187,7 +193,7 @@ def store_moved(server, keys):
 
 def main():
     with open(os.path.join(WORKER, "data", "postmaster.pid")) as file: port = file.read().split("\n")[3]
-    server = Server(BINARY, COORDINATOR, FOLDER)
+    server = Server(BINARY, COORDINATOR, FOLDER, env={"COUNTERPART_ALLOW_PRIVATE_TARGETS": "true"})
     keys = fill(server)
     server.key = keys[STORES[0]]
     server.start()

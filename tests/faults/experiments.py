@@ -7,9 +7,9 @@ the environment.
 
 usage: experiments.py [--long] [NAME ...]
 Runs the experiments whose name or database contains a NAME (default: all). With --long, "kill -9" kills the server 100 times, not 5."""
-import contextlib, http.server, os, resource, shutil, signal, sqlite3, subprocess, sys, tempfile, threading, time, traceback
+import contextlib, os, resource, shutil, signal, sqlite3, subprocess, sys, tempfile, threading, time, traceback
 
-from server import Load, Server, STORE
+from server import Load, STORE, Server, Sink
 
 BINARY, REVISION = os.environ["FAULTS_BINARY"], os.environ.get("FAULTS_REVISION", "?")
 POSTGRES, SHIM = os.environ.get("FAULTS_POSTGRES"), os.environ.get("FAULTS_SHIM")
@@ -347,24 +347,6 @@ def read_only_start(bench):
 
 
 # Experiments on SQLite: faults of standard error, to which the server writes its log
-
-class Sink:
-    """A webhook endpoint that counts the events it receives."""
-
-    def __init__(self):
-        self.seen, lock = set(), threading.Lock()
-        sink = self
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_POST(self):
-                self.rfile.read(int(self.headers["content-length"]))
-                with lock: sink.seen.add(self.headers["webhook-id"])
-                self.send_response(204)
-                self.end_headers()
-            def log_message(self, *_): pass
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_address[1]}/"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
 
 def log_fails(bench, stderr, after_start=lambda: None, is_queued=False):
     """Checks that every message is delivered to a webhook while no log line can be written. A second webhook, whose endpoint does not

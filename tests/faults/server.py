@@ -1,5 +1,5 @@
-"""A server under test, and a load generator that records the acknowledged writes and the wrong answers."""
-import http.client, json, os, signal, subprocess, threading, time
+"""A server under test, a load generator that records the acknowledged writes and the wrong answers, and an endpoint for webhooks."""
+import http.client, http.server, json, os, signal, subprocess, threading, time
 
 STORE = "shop"
 CONVERSATIONS = 8
@@ -164,3 +164,21 @@ class Load:
     def stop(self):
         self.going = False
         for thread in self.threads: thread.join(45)
+
+
+class Sink:
+    """A webhook endpoint that counts the events it receives."""
+
+    def __init__(self):
+        self.seen, lock = set(), threading.Lock()
+        sink = self
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                self.rfile.read(int(self.headers["content-length"]))
+                with lock: sink.seen.add(self.headers["webhook-id"])
+                self.send_response(204)
+                self.end_headers()
+            def log_message(self, *_): pass
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}/"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()

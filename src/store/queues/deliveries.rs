@@ -405,7 +405,10 @@ fn due(backend: DbBackend, now: Timestamp, room: AttemptLimits<'_, StoreWebhook>
     let lateral = backend == DbBackend::Postgres;
     sql.push(if lateral { "LATERAL (SELECT x.position, x.due_at" } else { "deliveries d ON d.position IN (SELECT x.position" });
     sql.push(" FROM deliveries x WHERE x.store_id = w.store_id AND x.webhook_id = w.id AND x.due_at IS NOT NULL AND x.due_at <= ");
-    sql.integer(now.millis()).push(" ORDER BY x.due_at, x.position").limit(i64::try_from(room.each).unwrap_or(i64::MAX));
+    sql.integer(now.millis())
+        .and_of_store("x.store_id", of)
+        .push(" ORDER BY x.due_at, x.position")
+        .limit(i64::try_from(room.each).unwrap_or(i64::MAX));
     sql.push(if lateral { ") d ON TRUE" } else { ")" });
     sql.push(" WHERE w.enabled = TRUE").and_of_store("w.store_id", of);
     for store in room.full_stores() {

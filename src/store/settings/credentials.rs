@@ -51,27 +51,23 @@ impl Db {
     /// Returns the user of a credential of this kind. `None`: the credential is unknown or has expired, the user has left the store, or the
     /// link was sent to another e-mail address than the user has now.
     pub async fn user_of_credential(&self, hash: &SecretHash, kind: CredentialKind, now: Timestamp) -> Result<Option<Manager>> {
-        // The query has no condition on the store: the store is known only after the credential is found.
+        let credential = grants::Entity::find()
+            .filter(grants::Column::Hash.eq(hash.as_str()))
+            .filter(among(grants::Column::Kind, stored_kinds(kind)))
+            .filter(grants::Column::ExpiresAt.gt(now));
+        let Some(credential) = self.find_all(credential).await?.pop() else { return Ok(None) };
+        let (store_id, user_id) = (StoreId::from(credential.store_id), UserId::from(credential.user_id));
+        // A second query reads the user, when the store is known: a distributed database (Citus) then reads only the node that has the store.
         let mut query = Query::select();
         query
-            .columns([(grants::Entity, grants::Column::StoreId), (grants::Entity, grants::Column::UserId)])
-            .expr(Expr::from(role_kind(None)))
-            .columns([(grants::Entity, grants::Column::ExpiresAt), (grants::Entity, grants::Column::Can)])
-            .from(grants::Entity)
-            .join(JoinType::InnerJoin, users::Entity, same_user())
-            .and_where(grants::Column::Hash.eq(hash.as_str()))
-            .and_where(among(grants::Column::Kind, stored_kinds(kind)))
-            .and_where(grants::Column::ExpiresAt.gt(now))
-            .cond_where(
-                Condition::any()
-                    .add(grants::Column::SentTo.is_null())
-                    .add(Expr::col((grants::Entity, grants::Column::SentTo)).equals((users::Entity, users::Column::Email))),
-            );
-        let found = self.select(query, |cells| {
-            let (store_id, user_id, role, expires_at) = (cells.id()?, cells.id()?, cells.take()?, cells.time()?);
-            Ok(Manager { store_id, user_id, role, expires_at, can: GrantSet::from_stored(&cells.take::<String>()?) })
-        });
-        Ok(found.await?.pop())
+            .expr(Expr::from(role_kind(Some(&store_id))))
+            .from(users::Entity)
+            .and_where(users::Column::StoreId.eq(&store_id))
+            .and_where(users::Column::UserId.eq(&user_id))
+            .and_where_option(credential.sent_to.map(|address| users::Column::Email.eq(address)));
+        let role = self.select(query, |cells| cells.take::<Option<String>>()).await?.pop();
+        let (expires_at, can) = (Timestamp::from_millis(credential.expires_at), GrantSet::from_stored(&credential.can));
+        Ok(role.map(|role| Manager { store_id, user_id, role, expires_at, can }))
     }
 
     /// Returns the credentials of the store that have not expired, the newest first.

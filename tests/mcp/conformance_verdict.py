@@ -55,7 +55,7 @@ for run in map(pathlib.Path, runs):
     for scenario in started:
         found = checks.get(scenario, [])
         failed = {check["id"]: check.get("errorMessage") or "" for check in found if check["status"] == "FAILURE"}
-        # A scenario may also fail as a whole, without any check: by its time limit.
+        # A scenario can fail although none of its checks failed, for example when it exceeds its time limit. The key "" stands for that.
         if summary[scenario] == "✗" and not failed:
             failed[""] = "failed without a check"
         for check in found:

@@ -1,6 +1,6 @@
-//! Schema containment of objects: the methods of [`KeywordContainment`] prove that the schema `sup` accepts each instance of the schema
-//! `sub`. An instance is a value that is valid under its schema. This module covers properties, names of properties, and keywords that
-//! depend on a property.
+//! Schema inclusion of objects: the methods of [`KeywordContainment`] return whether it is proved that the schema `sup` accepts every value
+//! that is valid under the schema `sub`. `false` may also mean that no proof was found. This module covers the keywords for properties, for
+//! names of properties, and for what the presence of a property requires (`dependentRequired`, `dependentSchemas`).
 
 use std::borrow::Cow;
 

@@ -121,7 +121,8 @@ impl<'a> AppliedSchema<'_, '_, 'a> {
             let known = types.iter().all(|name| KNOWN.contains(&name.as_str()));
             verdict.add("type", if of_type || known { Validity::of(of_type) } else { Undecided });
         }
-        // In OpenAPI 3.0, `nullable` accepts null even if it is written next to a choice (`oneOf`, `anyOf`) or a reference.
+        // By the specification of OpenAPI 3.0, `nullable` without a `type` has no effect. But authors write it next to a choice (`oneOf`,
+        // `anyOf`) or a reference to allow null. So it accepts null here. With an `enum` that does not list null, the result is undecided.
         let nullable = !self.semantics.side(self.schema.which).document.is_3_1() && flag(self.object, "nullable");
         if value.is_null() && nullable {
             let listed = self.object.get("enum").is_none_or(|values| items(Some(values)).contains(&Value::Null));

@@ -1,5 +1,5 @@
-//! Coverage test: adds, removes and changes each fixed field of OpenAPI 3.0 and 3.1, in a request and in a response. Nearly all of these
-//! changes must have a class other than unknown.
+//! Coverage test: adds, removes and changes the fields of OpenAPI 3.0 and 3.1 (apart from fields that only describe), and the keywords of a
+//! schema in a request and in a response. Nearly all of these changes must have a class other than unknown.
 
 use std::{collections::BTreeMap, fmt::Write};
 

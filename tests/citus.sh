@@ -17,6 +17,7 @@ cd "$(dirname "$0")/.."
 messages=2000 seconds=5
 [ "${1:-}" != --long ] || { messages=100000 seconds=20; shift; }
 if [ -n "${CITUS_COORDINATOR:-}" ]; then
+    [[ $CITUS_COORDINATOR == postgres*://*@*/* ]] || { echo "CITUS_COORDINATOR must be postgres://USER@HOST:PORT/DATABASE" >&2 && exit 2; }
     # The workers have the same users and parameters as the coordinator.
     credentials=${CITUS_COORDINATOR%@*} parameters=${CITUS_COORDINATOR##*@*/}
     workers=$(psql -qXAt "$CITUS_COORDINATOR" -v before="$credentials@" -v after="/$parameters" \

@@ -23,7 +23,7 @@ use std::{
 };
 
 use tokio::{
-    sync::{Mutex as Queue, MutexGuard, Notify},
+    sync::{Mutex as Queue, Notify, RwLock as AsyncRwLock},
     time::timeout,
 };
 
@@ -74,6 +74,9 @@ pub struct SearchOverlay {
     /// The index with its overlay; `None` while no index is open, for example during its build.
     pub view: RwLock<Option<Arc<IndexSnapshot>>>,
     pub followed: Queue<ChangeLogProgress>,
+    /// Keeps searches that read the log of their store apart from whoever applies the log of all stores: each reads records, and then puts
+    /// what it has read into the overlay, so an older state could otherwise replace a newer one. Locked before `followed`.
+    pub by_store_searches: AsyncRwLock<()>,
     /// How many searches have requested a read of the change log; also the number of the newest request.
     asked: AtomicU64,
     /// Wakes the worker: when the overlay is full, when very many changes are pending, or when the index is damaged.
@@ -96,7 +99,8 @@ pub struct ChangeLogProgress {
     pub far: bool,
     /// The number of the newest request (see [`SearchOverlay::asked`]) that a read of the log has fulfilled.
     answered: u64,
-    /// Set while a node of a distributed database is away: the positions up to which the changes of single stores were applied.
+    /// Set while a node of a distributed database is away: the positions up to which the changes of single stores were applied. It is unset
+    /// only with exclusive access to [`SearchOverlay::by_store_searches`].
     by_store: Option<HashMap<StoreId, Arc<Queue<LogPosition>>>>,
 }
 
@@ -112,7 +116,14 @@ pub struct RecordChange {
 impl SearchOverlay {
     pub fn new(db: Db) -> Self {
         db.follow_own_changes();
-        Self { db, view: RwLock::default(), followed: Queue::default(), asked: AtomicU64::new(0), wake: Notify::new() }
+        Self {
+            db,
+            view: RwLock::default(),
+            followed: Queue::default(),
+            by_store_searches: AsyncRwLock::default(),
+            asked: AtomicU64::new(0),
+            wake: Notify::new(),
+        }
     }
 
     /// Returns whether the database is distributed over several nodes.
@@ -120,9 +131,10 @@ impl SearchOverlay {
         self.db.is_distributed()
     }
 
-    /// Returns whether an error may mean that one node of a distributed database is away, and the other nodes are not.
+    /// Returns whether an error may mean that one node of a distributed database does not answer, while the other nodes do.
     pub fn may_be_one_node(&self, error: &Error) -> bool {
-        self.is_distributed() && matches!(error, Error::Store(store::Error::Unavailable(_)))
+        use store::Error::{Busy, Failing, Unavailable};
+        self.is_distributed() && matches!(error, Error::Store(Unavailable(_) | Busy | Failing(_)))
     }
 
     /// Catches up before a search of this store: applies the changes that were committed before the call, by this or another process. If
@@ -136,18 +148,27 @@ impl SearchOverlay {
                 caught_up => return caught_up,
             }
         }
-        self.catch_up_with_store(store, followed).await
+        drop(followed);
+        self.catch_up_with_store(store, turn).await
     }
 
-    /// Applies the changes of one store, whatever their number. Searches of other stores do not wait for this.
-    async fn catch_up_with_store(&self, store: &StoreId, mut followed: MutexGuard<'_, ChangeLogProgress>) -> Result<()> {
+    /// Applies the changes of one store. Searches of other stores do not wait for this. Returns an error if the overlay is full; the changes
+    /// that were applied stay applied, so that a later search goes on from there.
+    async fn catch_up_with_store(&self, store: &StoreId, turn: u64) -> Result<()> {
+        let _shared = self.by_store_searches.read().await;
+        let mut followed = self.followed.lock().await;
+        let ChangeLogProgress { mark, by_store: Some(positions), .. } = &mut *followed else {
+            // The node is back.
+            return self.catch_up_with_all_stores(turn, &mut followed).await;
+        };
+        let position = positions.entry(store.clone()).or_insert_with(|| Arc::new(Queue::new(mark.clone()))).clone();
         // The log lists these, too.
         self.drop_own_changes(&mut followed);
-        let ChangeLogProgress { mark, by_store, .. } = &mut *followed;
-        let begun = || Arc::new(Queue::new(mark.clone()));
-        let position = by_store.get_or_insert_default().entry(store.clone()).or_insert_with(begun).clone();
         drop(followed);
-        let mut position = position.lock().await;
+        let late = |_| Error::from(store::Error::Unavailable("another search of the store did not end in time".to_owned()));
+        let mut position = timeout(READ_TIMEOUT, position.lock()).await.map_err(late)?;
+        // A round that was interrupted is read again: changes at positions that it has passed may have been committed since.
+        *position = position.at_the_begin_of_its_round();
         loop {
             let behind = in_time(self.db.changes_of_store_since(store, &position, PLACES)).await?;
             let behind = behind.ok_or_else(|| Error::Failed(UNKNOWN_POSITION.to_owned()))?;
@@ -156,6 +177,10 @@ impl SearchOverlay {
             *position = behind.mark;
             if !behind.more {
                 return Ok(());
+            }
+            if self.view().is_some_and(|view| is_full(&view)) {
+                self.wake.notify_one();
+                return Err(Error::Building);
             }
         }
     }
@@ -318,9 +343,8 @@ impl ChangeLogProgress {
         self.by_store.is_some()
     }
 
-    /// From now on the log of all stores is read, also by searches: the worker has applied it to its end.
+    /// From now on searches read the log of all stores.
     pub fn go_on_with_all_stores(&mut self) {
-        self.far = false;
         if self.by_store.take().is_some() {
             tracing::info!("the search index reads the changes of all stores again");
         }

@@ -302,7 +302,7 @@ impl IndexWorker {
             }
             if applied == Some(false) {
                 *self.shared.caught_up.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
-                self.shared.front.followed.lock().await.go_on_with_all_stores();
+                self.shared.front.followed.lock().await.far = false;
             }
             if !more {
                 self.shared.ready.send_if_modified(|ready| !std::mem::replace(ready, true));
@@ -318,6 +318,7 @@ impl IndexWorker {
     }
 
     async fn open_view(&self) -> Result<()> {
+        let _exclusive = self.shared.front.by_store_searches.write().await;
         let mut followed = self.shared.front.followed.lock().await;
         followed.go_on_from(self.committed.clone());
         // The queued changes of this process are dropped: the index contains those up to its log position, and the log lists the later
@@ -335,14 +336,18 @@ impl IndexWorker {
     async fn apply_log_page(&mut self) -> Result<bool> {
         let shared = self.shared.clone();
         let mut followed = shared.front.followed.lock().await;
+        let mut _exclusive = None;
         if followed.is_by_store() {
-            shared.front.drop_own_changes(&mut followed);
-            // The log is first read without the lock: if the node that was away does not answer, no search waits for it.
+            // The log is first read without a lock: if the node that was away does not answer, no search waits for it.
             let mark = followed.mark.clone();
             drop(followed);
             shared.front.behind(&mark).await?;
+            _exclusive = Some(shared.front.by_store_searches.write().await);
             followed = shared.front.followed.lock().await;
+            // The page that is read now, or a later one, has these changes, too.
+            shared.front.drop_own_changes(&mut followed);
         }
+        let is_new_round = followed.mark.is_between_rounds();
         shared.front.apply_own_changes(&mut followed).await?;
         let behind = shared.front.behind(&followed.mark).await?;
         let behind = behind.ok_or_else(|| Error::Failed(UNKNOWN_POSITION.to_owned()))?;
@@ -363,6 +368,11 @@ impl IndexWorker {
             }
         }
         followed.mark = behind.mark;
+        // The page has all changes up to this call only if it is a round of its own, and searches apply few changes only.
+        let is_current = !behind.more && is_new_round && !to_disk;
+        if is_current {
+            followed.go_on_with_all_stores();
+        }
         Ok(behind.more)
     }
 

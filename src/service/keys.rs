@@ -121,7 +121,7 @@ impl Service {
             last_used_at: None,
         };
         change.insert_key(&key).await?;
-        change.add_key_secret(&key, &secret.hash(), now).await?;
+        change.add_key_secret(&key, &secret.hash(), None).await?;
         change.audit(changed("key.created", &key));
         change.end().await?;
         Ok((key, secret))
@@ -182,7 +182,7 @@ impl Service {
         key.expires_at = expiry(now);
         key.last_four = secret.last_four().to_owned();
         change.save_key(&key).await?;
-        change.add_key_secret(&key, &secret.hash(), former.end(now, OVERLAP_MILLIS)).await?;
+        change.add_key_secret(&key, &secret.hash(), Some(former.end(now, OVERLAP_MILLIS))).await?;
         change.audit(former.noted(changed("key.rotated", &key)));
         change.end().await?;
         Ok((key, secret))

@@ -37,6 +37,21 @@ pub struct LogPosition {
     next: Option<String>,
 }
 
+impl LogPosition {
+    /// Returns the position before the first page of the current round.
+    pub fn at_the_begin_of_its_round(&self) -> Self {
+        match self.next {
+            Some(_) => Self { position: 0, next: None, ..self.clone() },
+            None => self.clone(),
+        }
+    }
+
+    /// Returns whether no round is in progress.
+    pub fn is_between_rounds(&self) -> bool {
+        self.next.is_none()
+    }
+}
+
 /// The kind of the log entry of a conversation whose subject an import has changed. The search index contains the subject with each message
 /// of the conversation, so it reads these messages again. No other write changes the subject of an existing conversation.
 pub const RETITLED: &str = "retitled";

@@ -68,6 +68,7 @@ impl Write {
     /// further attempt. Returns the number of deleted rows. To delete a subscription, the service first calls this function until it
     /// returns 0.
     pub async fn prune_attempts(&self, id: &WebhookId, limit: u64) -> Result<u64> {
+        // Each outer statement names the store for a distributed database (Citus). SQLite would then read all rows of the store.
         let settled = deliveries::Entity::find()
             .select_only()
             .column(deliveries::Column::Position)
@@ -76,7 +77,7 @@ impl Write {
             .filter(deliveries::Column::DueAt.is_null())
             .limit(limit);
         let settled = Condition::all()
-            .add(deliveries::Column::StoreId.eq(self.store()))
+            .add_option(self.on_postgres().then(|| deliveries::Column::StoreId.eq(self.store())))
             .add(deliveries::Column::Position.in_subquery(settled.into_query()));
         let logged = attempts::Entity::find()
             .select_only()
@@ -85,7 +86,7 @@ impl Write {
             .filter(attempts::Column::WebhookId.eq(id))
             .limit(limit);
         let logged = Condition::all()
-            .add(attempts::Column::StoreId.eq(self.store()))
+            .add_option(self.on_postgres().then(|| attempts::Column::StoreId.eq(self.store())))
             .add(attempts::Column::Position.in_subquery(logged.into_query()));
         let forgotten = self.execute(&deliveries::Entity::delete_many().filter(settled)).await?;
         Ok(forgotten + self.execute(&attempts::Entity::delete_many().filter(logged)).await?)

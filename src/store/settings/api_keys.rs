@@ -106,14 +106,16 @@ impl Write {
         self.update(changed).await
     }
 
-    /// Adds a secret to a key. The other secrets of the key expire at `others_end`, unless they expire earlier.
-    pub async fn add_key_secret(&self, key: &ApiKey, hash: &SecretHash, others_end: Timestamp) -> Result<()> {
-        let shortened = api_key_secrets::Entity::update_many()
-            .col_expr(api_key_secrets::Column::ExpiresAt, Expr::value(others_end))
-            .filter(api_key_secrets::Column::StoreId.eq(self.store()))
-            .filter(api_key_secrets::Column::KeyId.eq(&key.id))
-            .filter(api_key_secrets::Column::ExpiresAt.gt(others_end));
-        self.execute(&shortened).await?;
+    /// Adds a secret to a key. The other secrets of the key expire at `others_end`, unless they expire earlier; a new key has none.
+    pub async fn add_key_secret(&self, key: &ApiKey, hash: &SecretHash, others_end: Option<Timestamp>) -> Result<()> {
+        if let Some(others_end) = others_end {
+            let shortened = api_key_secrets::Entity::update_many()
+                .col_expr(api_key_secrets::Column::ExpiresAt, Expr::value(others_end))
+                .filter(api_key_secrets::Column::StoreId.eq(self.store()))
+                .filter(api_key_secrets::Column::KeyId.eq(&key.id))
+                .filter(api_key_secrets::Column::ExpiresAt.gt(others_end));
+            self.execute(&shortened).await?;
+        }
         let secret = api_key_secrets::ActiveModel {
             hash: Set(hash.as_str().to_owned()),
             store_id: Set(self.store().to_string()),

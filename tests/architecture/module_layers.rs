@@ -23,11 +23,11 @@ const STORE: Room = Room {
         &["sqlite", "postgres"],
         &[
             "db",
-            "executor",
+            "read_executor",
             "migrate",
             "transaction",
-            "write_health",
-            "change_log::own_changes",
+            "database_health",
+            "change_log::own_change_queue",
             "change_log::searchable_message",
             "tickets::broad_conditions",
             "statement::key_lookup_types",
@@ -35,7 +35,7 @@ const STORE: Room = Room {
         ],
         &["statement"],
     ],
-    passed_on: &[("Db", "db"), ("OnStatement", "db"), ("Error", "error"), ("Result", "error"), ("Write", "transaction::write")],
+    passed_on: &[("Db", "db"), ("OnStatement", "db"), ("Error", "error"), ("Result", "error"), ("Write", "transaction::store_transaction")],
 };
 
 const HTTP: Room = Room {
@@ -154,6 +154,9 @@ fn upwards(room: &Room) -> Vec<String> {
         longest.map_or(room.layers.len(), |(rank, _)| *rank)
     };
     let imports = imports_within(room);
+    let exists = |named: &str| imports.iter().any(|(module, _)| module == named || module.starts_with(&format!("{named}::")));
+    let missing: Vec<&str> = named.iter().map(|(_, named)| *named).filter(|named| !exists(named)).collect();
+    assert!(missing.is_empty(), "the layers of {} name modules that do not exist: {missing:?}", room.name);
     let inner = imports.iter().filter(|(module, _)| !module.is_empty());
     let pairs = inner.flat_map(|(module, imported)| imported.iter().map(move |other| (module, other)));
     pairs.filter(|(module, other)| layer(module) < layer(other)).map(|(module, other)| format!("{module} imports {other}")).collect()

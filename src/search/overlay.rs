@@ -74,8 +74,9 @@ pub struct SearchOverlay {
     /// The index with its overlay; `None` while no index is open, for example during its build.
     pub view: RwLock<Option<Arc<IndexSnapshot>>>,
     pub followed: Queue<ChangeLogProgress>,
-    /// Keeps searches that read the log of their store apart from whoever applies the log of all stores: each reads records, and then puts
-    /// what it has read into the overlay, so an older state could otherwise replace a newer one. Locked before `followed`.
+    /// A search that reads the log of its store holds this lock shared. The worker holds it exclusively while it applies the log of all
+    /// stores. Both read records first and put them into the overlay later, so without the lock one of them could put an older state of a
+    /// record over a newer one. The lock is taken before `followed`.
     pub by_store_searches: AsyncRwLock<()>,
     /// How many searches have requested a read of the change log; also the number of the newest request.
     asked: AtomicU64,
@@ -152,8 +153,8 @@ impl SearchOverlay {
         self.catch_up_with_store(store, turn).await
     }
 
-    /// Applies the changes of one store. Searches of other stores do not wait for this. Returns an error if the overlay is full; the changes
-    /// that were applied stay applied, so that a later search goes on from there.
+    /// Applies the changes of one store. Searches of other stores do not wait for this. Returns an error if the overlay is full; the
+    /// changes that were applied stay applied, so that a later search goes on from there.
     async fn catch_up_with_store(&self, store: &StoreId, turn: u64) -> Result<()> {
         let _shared = self.by_store_searches.read().await;
         let mut followed = self.followed.lock().await;
@@ -168,7 +169,7 @@ impl SearchOverlay {
         let late = |_| Error::from(store::Error::Unavailable("another search of the store did not end in time".to_owned()));
         let mut position = timeout(READ_TIMEOUT, position.lock()).await.map_err(late)?;
         // A round that was interrupted is read again: changes at positions that it has passed may have been committed since.
-        *position = position.at_the_begin_of_its_round();
+        *position = position.at_round_start();
         loop {
             let behind = in_time(self.db.changes_of_store_since(store, &position, PLACES)).await?;
             let behind = behind.ok_or_else(|| Error::Failed(UNKNOWN_POSITION.to_owned()))?;
@@ -185,7 +186,7 @@ impl SearchOverlay {
         }
     }
 
-    /// Drops the queued changes of this process. The log lists them, and whoever reads it applies them.
+    /// Drops the queued changes of this process. The log lists them, so the next reader of the log applies them.
     pub fn drop_own_changes(&self, followed: &mut ChangeLogProgress) {
         followed.own.clear();
         drop(self.db.own_changes());
@@ -392,210 +393,4 @@ async fn in_time<T>(answer: impl Future<Output = store::Result<T>>) -> Result<T>
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use super::*;
-    use crate::{
-        domain::{
-            clock::{Clock, SystemClock},
-            ids::ContactId,
-            messages::Message,
-        },
-        store::{
-            Write,
-            fixture::{Fixture, counter, sent},
-            transaction::store_transaction::Changed,
-        },
-    };
-
-    /// Opens an overlay as if in another process, which has applied all changes in the log. Also returns a counter of its SQL statements.
-    async fn elsewhere(fixture: &Fixture) -> (SearchOverlay, Arc<AtomicU64>) {
-        let (counted, on_statement) = counter();
-        let front = SearchOverlay::new(Db::open(&fixture.url, 2, Some(on_statement)).await.unwrap());
-        let mark = front.db.mark().await.unwrap();
-        front.followed.lock().await.go_on_from(mark);
-        (front, counted)
-    }
-
-    /// Logs changes of contacts, all in one transaction.
-    async fn change(fixture: &Fixture, contacts: impl IntoIterator<Item = &str>) {
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let write = fixture.db.write(&fixture.store, &clock).await.unwrap();
-        for contact in contacts {
-            write.changed(Changed::Contact(&ContactId::from(contact)));
-        }
-        write.commit().await.unwrap();
-    }
-
-    /// Inserts a message with a subject, in a conversation with a subject. Returns the transaction, which is not committed yet.
-    async fn insert(fixture: &Fixture, id: &str, text: &str) -> Write {
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let write = fixture.db.write(&fixture.store, &clock).await.unwrap();
-        let payload = Some(r#"{"email": {"subject": "its own"}}"#.to_owned());
-        let message = Message { payload, ..sent(id, "mail", text) };
-        write.insert_message(&message, None, None).unwrap();
-        write.inserted(&message, Some("the thread's"));
-        write
-    }
-
-    async fn mailbox() -> (Fixture, SearchOverlay, Arc<AtomicU64>) {
-        let (counted, on_statement) = counter();
-        let fixture = Fixture::open(Some(on_statement)).await;
-        fixture.conversation("mail", |row| row.email_subject = Some("the thread's".to_owned())).await;
-        let front = SearchOverlay::new(fixture.db.clone());
-        (fixture, front, counted)
-    }
-
-    #[tokio::test]
-    async fn an_insert_of_this_process_is_applied_without_a_read() {
-        let (fixture, front, counted) = mailbox().await;
-        insert(&fixture, "m", "text").await.commit().await.unwrap();
-        let before = counted.load(Ordering::Acquire);
-        let got = front.changes(fixture.db.own_changes().iter()).await.unwrap();
-        assert_eq!(counted.load(Ordering::Acquire), before);
-        let read = fixture.db.searchables(&fixture.store, SearchableKind::Message, &["m"]).await.unwrap();
-        assert_eq!(read[0].texts, ["text", "its own", "the thread's"]);
-        assert_eq!(got.into_iter().map(|one| (one.record, one.gone, one.new)).collect::<Vec<_>>(), [(read[0].clone(), false, true)]);
-    }
-
-    #[tokio::test]
-    async fn a_record_that_may_have_been_applied_before_is_read() {
-        let (fixture, front, counted) = mailbox().await;
-        let mut followed = front.followed.lock().await;
-        let read = async |followed: &mut ChangeLogProgress, own: Vec<LoggedChange>| {
-            let before = counted.load(Ordering::Acquire);
-            followed.own.extend(own);
-            front.apply_own_changes(followed).await.unwrap();
-            counted.load(Ordering::Acquire) - before
-        };
-        let inserted = async |id: &str| {
-            insert(&fixture, id, "text").await.commit().await.unwrap();
-            fixture.db.own_changes()
-        };
-        let change = async |id: &str| {
-            let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-            let write = fixture.db.write(&fixture.store, &clock).await.unwrap();
-            write.changed(Changed::Message(&id.into()));
-            write.commit().await.unwrap();
-            fixture.db.own_changes()
-        };
-        let undisturbed = inserted("m1").await;
-        assert_eq!(read(&mut *followed, undisturbed).await, 0);
-        let with_its_change = [inserted("m2").await, change("m2").await].concat();
-        assert_eq!(read(&mut *followed, with_its_change).await, 1);
-        let (late, first) = (inserted("m3").await, change("m3").await);
-        assert_eq!(read(&mut *followed, first).await, 1);
-        assert_eq!(read(&mut *followed, late).await, 1);
-        let told_by_the_log = inserted("m4").await;
-        let from_the_log = [LoggedChange { inserted: None, ..told_by_the_log[0].clone() }];
-        front.not_applied_yet(&mut followed, &from_the_log).await.unwrap();
-        assert_eq!(read(&mut *followed, told_by_the_log).await, 1);
-        let of_another_index = insert(&fixture, "m5", "text").await;
-        front.db.end_own_epoch();
-        of_another_index.commit().await.unwrap();
-        assert_eq!(read(&mut *followed, fixture.db.own_changes()).await, 1);
-        let read_with_its_conversation = inserted("m6").await;
-        let retitled = LoggedChange { kind: RETITLED.to_owned(), id: "mail".to_owned(), position: 0, ..from_the_log[0].clone() };
-        front.not_applied_yet(&mut followed, &[retitled]).await.unwrap();
-        assert_eq!(read(&mut *followed, read_with_its_conversation).await, 1);
-        insert(&fixture, "m7", &"long ".repeat(400)).await.commit().await.unwrap();
-        assert_eq!(read(&mut *followed, fixture.db.own_changes()).await, 1);
-        let again = inserted("m8").await;
-        assert_eq!(read(&mut *followed, again).await, 0);
-    }
-
-    #[tokio::test]
-    async fn concurrent_searches_share_one_read_of_the_log() {
-        let fixture = Fixture::alone().await;
-        let (front, counted) = elsewhere(&fixture).await;
-        let front = Arc::new(front);
-        let mut statements = Vec::new();
-        for searches in [1, 8] {
-            change(&fixture, ["k1"]).await;
-            let mark = front.followed.lock().await.mark.clone();
-            let (held, asked, before) = (front.followed.lock().await, front.asked.load(Ordering::Acquire), counted.load(Ordering::Acquire));
-            let waiting: Vec<_> = (0..searches)
-                .map(|_| (front.clone(), fixture.store.clone()))
-                .map(|(front, store)| tokio::spawn(async move { front.catch_up(&store).await }))
-                .collect();
-            while front.asked.load(Ordering::Acquire) < asked + searches {
-                tokio::task::yield_now().await;
-            }
-            drop(held);
-            for search in waiting {
-                search.await.unwrap().unwrap();
-            }
-            assert_ne!(front.followed.lock().await.mark, mark);
-            statements.push(counted.load(Ordering::Acquire) - before);
-        }
-        assert!(statements[0] > 0 && statements[0] == statements[1], "{statements:?}");
-    }
-
-    #[tokio::test]
-    async fn a_log_far_ahead_is_left_to_the_worker() {
-        let fixture = Fixture::alone().await;
-        let (front, counted) = elsewhere(&fixture).await;
-        let contacts: Vec<String> = (0..=PLACES).map(|contact| format!("k{contact}")).collect();
-        change(&fixture, contacts.iter().map(String::as_str)).await;
-        let mark = front.followed.lock().await.mark.clone();
-        front.catch_up(&fixture.store).await.unwrap();
-        timeout(Duration::ZERO, front.wake.notified()).await.expect("the worker is woken");
-        let before = counted.load(Ordering::Acquire);
-        front.catch_up(&fixture.store).await.unwrap();
-        assert_eq!(counted.load(Ordering::Acquire), before);
-        let followed = front.followed.lock().await;
-        assert_eq!((&followed.mark, followed.far), (&mark, true));
-    }
-
-    #[tokio::test]
-    async fn while_a_node_is_away_a_search_reads_the_changes_of_its_store() {
-        let fixture = Fixture::alone().await;
-        if fixture.url.starts_with("sqlite:") {
-            return;
-        }
-        let (front, _) = elsewhere(&fixture).await;
-        let (view, _index, _home) = super::super::tests::indexed(&[]);
-        *front.view.write().unwrap() = Some(view.into());
-        let contacts: Vec<String> = (0..=PLACES).map(|contact| format!("k{contact}")).collect();
-        for contact in &contacts {
-            change(&fixture, [contact.as_str()]).await;
-        }
-        let of_another_store = "INSERT INTO changes (store_id, kind, record_ids, changed_at, transaction_id) \
-                                VALUES ('other', 'contact', 'k', 0, pg_current_xact_id()::text::bigint)";
-        fixture.execute(of_another_store).await.unwrap();
-        let applied = || front.view().unwrap().fresh.len();
-        // The worker has read the first change of a round. Changes that are committed later may have lower positions.
-        let before = front.followed.lock().await.mark.clone();
-        let before = front.db.changes_since(&before, 1).await.unwrap().unwrap().mark;
-        assert!(!before.is_between_rounds());
-        front.followed.lock().await.go_on_from(before.clone());
-        front.followed.lock().await.go_on_by_store(&Error::Building);
-        front.catch_up(&fixture.store).await.unwrap();
-        assert_eq!(applied(), contacts.len());
-        front.catch_up(&fixture.store).await.unwrap();
-        assert_eq!(front.followed.lock().await.mark, before, "the log of all stores was not read");
-        front.catch_up(&"other".into()).await.unwrap();
-        assert_eq!(applied(), contacts.len() + 1);
-        front.followed.lock().await.go_on_with_all_stores();
-        change(&fixture, ["a later one"]).await;
-        front.catch_up(&fixture.store).await.unwrap();
-        assert!(front.followed.lock().await.far, "the log of all stores is read again, from where it was");
-    }
-
-    #[tokio::test]
-    async fn changes_of_a_cancelled_search_are_applied_by_the_next() {
-        let fixture = Fixture::alone().await;
-        let front = SearchOverlay::new(fixture.db.clone());
-        let mut followed = front.followed.lock().await;
-        change(&fixture, ["k1"]).await;
-        // On SQLite the future is ready at its first poll. On PostgreSQL it is dropped while it waits for the database.
-        tokio::select! {
-            biased;
-            taken_in = front.apply_own_changes(&mut followed) => taken_in.unwrap(),
-            () = std::future::ready(()) => assert_eq!(front.db.own_changes(), []),
-        }
-        front.apply_own_changes(&mut followed).await.unwrap();
-        assert_eq!((followed.own.len(), followed.ahead.len()), (0, 1));
-    }
-}
+mod tests;

@@ -325,7 +325,7 @@ impl IndexWorker {
         // ones. The build may also have read messages whose inserts are queued only afterwards. The new epoch marks these inserts as old,
         // so the overlay reads the messages from the database.
         self.shared.front.db.end_own_epoch();
-        drop(self.shared.front.db.own_changes());
+        self.shared.front.drop_own_changes(&mut followed);
         let index = self.index.lock().unwrap_or_else(PoisonError::into_inner);
         let view = IndexSnapshot::new(index.reader.searcher(), index.fields)?;
         *self.shared.front.view.write().unwrap_or_else(PoisonError::into_inner) = Some(view.into());
@@ -336,13 +336,13 @@ impl IndexWorker {
     async fn apply_log_page(&mut self) -> Result<bool> {
         let shared = self.shared.clone();
         let mut followed = shared.front.followed.lock().await;
-        let mut _exclusive = None;
+        let mut exclusive = None;
         if followed.is_by_store() {
             // The log is first read without a lock: if the node that was away does not answer, no search waits for it.
             let mark = followed.mark.clone();
             drop(followed);
             shared.front.behind(&mark).await?;
-            _exclusive = Some(shared.front.by_store_searches.write().await);
+            exclusive = Some(shared.front.by_store_searches.write().await);
             followed = shared.front.followed.lock().await;
             // The page that is read now, or a later one, has these changes, too.
             shared.front.drop_own_changes(&mut followed);
@@ -365,11 +365,15 @@ impl IndexWorker {
                 // `followed` is unlocked between two parts, so that a search waits for at most one part.
                 drop(followed);
                 followed = shared.front.followed.lock().await;
+                if exclusive.is_none() && followed.is_by_store() {
+                    // A node went away meanwhile, and searches apply changes now. The page is read again, with exclusive access.
+                    return Ok(true);
+                }
             }
         }
         followed.mark = behind.mark;
         // The page has all changes up to this call only if it is a round of its own, and searches apply few changes only.
-        let is_current = !behind.more && is_new_round && !to_disk;
+        let is_current = exclusive.is_some() && !behind.more && is_new_round && !to_disk;
         if is_current {
             followed.go_on_with_all_stores();
         }

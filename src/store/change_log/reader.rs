@@ -39,7 +39,7 @@ pub struct LogPosition {
 
 impl LogPosition {
     /// Returns the position before the first page of the current round.
-    pub fn at_the_begin_of_its_round(&self) -> Self {
+    pub fn at_round_start(&self) -> Self {
         match self.next {
             Some(_) => Self { position: 0, next: None, ..self.clone() },
             None => self.clone(),

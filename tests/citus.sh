@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the end-to-end suite (tests/api) and two drills (tests/citus/drill.py) on a cluster of Citus, the PostgreSQL extension that spreads
+# Runs the end-to-end suite (tests/api) and three drills (tests/citus/drill.py) on a cluster of Citus, the PostgreSQL extension that spreads
 # tables over several servers. The script starts the cluster, a coordinator and two workers, on loopback, and stops it at the end.
 #
 #   tests/citus.sh [--long] [FILTER…]   tests whose names contain FILTER. With --long, a drill moves 100,000 messages (default: 2,000)

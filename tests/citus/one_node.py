@@ -8,8 +8,8 @@ from server import AT
 REQUESTS = 10_000
 CLIENTS = 4
 
-# The statements that need several nodes, as regular expressions for the begin of their texts. All but the first two are the server's own
-# work, not part of a request.
+# The statements that need several nodes, as regular expressions for the beginning of their texts. All but the first two are the server's
+# own work, not part of a request.
 LISTED = [
     # Before a search, and by the worker of the search index.
     r"SELECT position, store_id, kind, record_ids FROM changes WHERE transaction_id > ",

@@ -37,7 +37,7 @@ const TIMEOUT: Duration = Duration::from_secs(15);
 /// The reasons of failed attempts are cut to this many characters.
 const MAX_REASON_CHARS: usize = 500;
 
-/// The event queue.
+/// The queue of events to be delivered to webhooks.
 #[derive(Clone)]
 pub struct WebhookQueue {
     service: Service,

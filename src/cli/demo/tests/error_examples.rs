@@ -217,8 +217,8 @@ impl Recorder<'_> {
             let role = json!({ "kind": "role", "record": { "id": "owner", "name": "Owner", "kind": "agent" } }).to_string();
             let spool = RereadableInput::copy(Cursor::new(role)).unwrap();
             import::run(bench.service.db(), bench.service.clocks_and_ids(), &STORE.into(), spool, Options::default()).await.unwrap();
-            // The owner now has the role of an agent, so the settings API refuses the owner's requests. `sendLink` checks no role: it
-            // refuses this request because of its foreign origin.
+            // The owner now has the role of an agent, so the settings API refuses the owner's requests. `sendLink` checks no role. It
+            // refuses a request whose `Origin` header names another site.
             let foreign = |sent: EditableRequest| {
                 if sent.route.operation_id == "sendLink" { sent.with("origin", "https://example.org") } else { sent }
             };

@@ -21,7 +21,7 @@ use crate::domain::{
 };
 
 impl Service {
-    /// Creates an account's bridge, or changes the URL of the existing one. A new bridge comes with its signing secret.
+    /// Creates an account's bridge, or changes the URL of the existing one. Returns the signing secret only of a new bridge.
     pub async fn set_bridge(&self, editor: &Editor, account: &AccountId, url: &str) -> Result<(Bridge, Option<SigningSecret>)> {
         self.must_exist(&editor.store_id).await?;
         check(&checked_url(url, self.targets)?)?;

@@ -135,8 +135,8 @@ impl Service {
         Self { db: self.db.on_replica(), ..self.clone() }
     }
 
-    /// Returns a copy with a limit on how many statements of one store run at the same time. Only statements that may read any number of
-    /// rows count towards the limit.
+    /// Returns a copy with a limit on how many statements of one store run at the same time. Unless [`StatementLimit::all`] is set, only
+    /// statements that may read any number of rows count towards the limit.
     #[must_use]
     pub fn within(&self, share: StatementLimit) -> Self {
         Self { db: self.db.within(share), ..self.clone() }

@@ -27,8 +27,8 @@ pub enum SendOutcome {
         /// The channel's id of the conversation, if it differs from the stored id.
         reference_id: Option<String>,
     },
-    /// The channel did not accept the message now. The message is retried later. `after`: the pause in milliseconds that the channel asks
-    /// for.
+    /// The channel did not accept the message now. The message is retried later, unless this was the last permitted attempt. `after`: the
+    /// pause in milliseconds that the channel asks for.
     Again { reason: String, after: Option<i64> },
     /// The message cannot be sent. It is not retried.
     Failed { reason: String },
@@ -53,7 +53,7 @@ impl Service {
         self.outbox_notify.notified().await;
     }
 
-    /// Returns when the next message is due.
+    /// Returns when the next attempt to send a message is due, in any store. `None` if no attempt is planned.
     pub async fn next_message_at(&self) -> Result<Option<Timestamp>> {
         Ok(self.db().next_message_at().await?)
     }

@@ -326,7 +326,7 @@ fn mail_reference(content: &Content) -> String {
     }
 }
 
-/// Returns the Message-ID of an e-mail of the thread, in angle brackets.
+/// Returns the Message-ID of an e-mail of the thread, in angle brackets. `None` if the Message-ID is unknown or invalid.
 fn mail_name(mail: &ThreadEmail) -> Option<String> {
     let payload = mail.payload.as_deref().and_then(|payload| serde_json::from_str::<Value>(payload).ok());
     let channel_name = payload.and_then(|payload| payload["email"]["messageId"].as_str().map(str::to_owned));

@@ -6,7 +6,7 @@ use std::{cmp::Reverse, collections::HashMap};
 use poem::http::StatusCode;
 use serde_json::{Map, Value, json};
 
-/// Moves headers, parameters and error responses that several operations repeat into `components`.
+/// Moves into `components` the headers, parameters and error responses that several operations repeat.
 pub fn share(document: &mut Value) {
     hoist(document, "headers", headers, |name, _| pascal(name.strip_prefix("x-").unwrap_or(name)));
     hoist(document, "parameters", parameters, parameter_name);

@@ -10,8 +10,8 @@
 //! example can be tried with `counterpart demo`, whose records have the same ids. The times in the demo data are relative to the start of
 //! the demo.
 //!
-//! Called by [`super::contract_document`], [`crate::http::settings`] and [`crate::http::events::openapi_document`]. Cursors have no examples: a
-//! cursor is valid only in one store of one server, so a request with an example cursor would be refused.
+//! Called by [`super::contract_document`], [`crate::http::settings`] and [`crate::http::events::openapi_document`]. Cursors have no
+//! examples: a cursor is valid only in one store of one server, so a request with an example cursor would be refused.
 
 use std::collections::BTreeMap;
 
@@ -76,9 +76,10 @@ pub struct RefusedRequest {
     pub reason: Option<String>,
     pub query: Option<Map<String, Value>>,
     pub body: Option<Value>,
-    /// `before`: requests that cause the state in which the request is refused. `after`: requests that undo this state.
+    /// Requests that cause the state in which this request is refused. They are sent before this request.
     #[serde(default)]
     pub before: Vec<ExampleRequest>,
+    /// Requests that undo this state. They are sent after this request.
     #[serde(default)]
     pub after: Vec<ExampleRequest>,
 }

@@ -1,8 +1,7 @@
 //! The settings page at `/settings`: static files that are part of the binary. The page's scripts get all data from the settings API.
 //!
 //! The page loads nothing from other servers, so it works without access to the internet. Its content security policy permits only script
-//! files of this server, and no script inside HTML. So the browser does not run a script that someone has hidden in a record,
-//! for example in a name.
+//! files of this server, and no script inside HTML. So the browser does not run a script that is hidden in a record, for example in a name.
 
 use poem::http::HeaderValue;
 

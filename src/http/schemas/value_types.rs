@@ -20,7 +20,7 @@ use crate::domain::{
 };
 
 /// The `format` that marks the schema of an open enumeration, whose set of values may grow. The module `document::canonical_form` removes
-/// the mark, and rewrites the schema so that it accepts any string.
+/// this `format`, and rewrites the schema so that it accepts any string.
 pub const OPEN_ENUM: &str = "x-open-enum";
 
 /// Implements the members of the trait [`Type`] that are the same for all types that use this macro. `IS_REQUIRED`: a property of such a

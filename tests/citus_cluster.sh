@@ -13,7 +13,8 @@ has_citus() {
 # start_node FOLDER [SETTING=VALUE…]: starts one node; sets `postgres` to its address.
 start_node() {
     mkdir -p "$1"
-    # The nodes have no certificates, so `citus.node_conninfo` turns off TLS between them. The sizes keep every counted statement.
+    # The nodes have no certificates, so `citus.node_conninfo` turns off TLS between them. The limits of the statement statistics are so
+    # large that no counted statement is dropped.
     start_postgres "$1" fsync=off full_page_writes=off shared_preload_libraries=citus,pg_stat_statements \
         citus.stat_statements_track=all citus.stat_statements_max=500000 citus.stat_statements_purge_interval=0 \
         pg_stat_statements.max=200000 wal_level=logical \

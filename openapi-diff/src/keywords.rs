@@ -136,8 +136,8 @@ pub(super) fn has_odd_type(schema: &Object) -> bool {
         || schema.get("nullable").is_some_and(|flag| !flag.is_boolean())
 }
 
-/// Whether the schemas have no type in common. If so, also reports a changed type. The caller then leaves out the keywords that apply only
-/// to some types.
+/// Whether both schemas name types, and have no type in common. If so, also reports that the type changed. The caller then leaves out the
+/// keywords that apply only to some types.
 pub(super) fn types_exclude(differ: &mut Differ, at: &Location, old: &Object, new: &Object) -> bool {
     if has_odd_type(old) || has_odd_type(new) {
         return false;

@@ -3,8 +3,8 @@
 //!
 //! - `read` parses a document, and `referenced_files` loads the files that the document refers to. `references` resolves `$ref`. `resolve`
 //!   merges `allOf` into one schema.
-//! - `compare` starts the comparison, and `comparison_state` holds its state. `operations`, `parameters`, `security`, `servers`, `responses`,
-//!   `headers`, `media_types` and `encodings` compare the parts of an operation.
+//! - `compare` starts the comparison, and `comparison_state` holds its state. `operations`, `parameters`, `security`, `servers`,
+//!   `responses`, `headers`, `media_types` and `encodings` compare the parts of an operation.
 //! - `schema` compares two schemas. `object_keywords`, `keywords`, `keyword_applicability`, `one_of_any_of`, `variant_pairing`,
 //!   `discriminators` and `applicators` compare the parts of a schema. `classification` and `semantics` compare the values that two schemas
 //!   accept (validity, schema containment, counter-examples).

@@ -177,8 +177,8 @@ pub(super) fn written<'a>(schema: &Cow<'a, Value>) -> Option<Cow<'a, Value>> {
     }
 }
 
-/// Compares a choice (`oneOf`, `anyOf`) with a schema that is no choice, and returns true. Returns false without comparing if the schemas
-/// are two choices or no choice, or if a schema cannot be treated as a list of variants.
+/// Compares a choice (`oneOf`, `anyOf`) with a schema that is no choice, and returns true. Returns false without comparing if both schemas
+/// are choices, if neither is a choice, or if one of them cannot be treated as a list of variants.
 pub(super) fn compare_with_one<'a>(
     differ: &mut Differ<'a>,
     at: &Location,

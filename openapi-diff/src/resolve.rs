@@ -41,7 +41,7 @@ impl<'a> Resolved<'a> {
         self.schema.as_object()
     }
 
-    /// Returns the value of a keyword. It is borrowed from the document if the schema is.
+    /// Returns the value of a keyword. If the schema is borrowed from the document, so is the value.
     pub fn member(&self, key: &str) -> Option<Cow<'a, Value>> {
         match &self.schema {
             Cow::Borrowed(schema) => schema.get(key).map(Cow::Borrowed),
@@ -50,7 +50,7 @@ impl<'a> Resolved<'a> {
     }
 }
 
-/// Returns a property of a value. It is borrowed from the document if the value is.
+/// Returns a property of a value. If the value is borrowed from the document, so is the property.
 pub(super) fn inner<'a>(value: &Option<Cow<'a, Value>>, key: &str) -> Option<Cow<'a, Value>> {
     match value.as_ref()? {
         Cow::Borrowed(value) => value.get(key).map(Cow::Borrowed),
@@ -174,9 +174,9 @@ impl<'a> Resolution<'_, 'a> {
         Cow::Owned(schema)
     }
 
-    /// Does the same as [`Self::evaluated`] for a part of an `allOf`. A part that still has `unevaluated*` afterwards stays a separate
-    /// schema under `allOf`: merging would change its effect, because properties and items that only another part evaluates are unevaluated
-    /// in this part.
+    /// Renames the keywords of one part of an `allOf` as [`Self::evaluated`] does. A part that still has `unevaluatedItems` or
+    /// `unevaluatedProperties` afterwards stays a separate schema under `allOf`. Merging would change the effect of the keyword, because the
+    /// keyword also applies to items and properties that only the other parts evaluate.
     fn evaluated_part(&self, part: Cow<'a, Value>) -> Cow<'a, Value> {
         let part = self.evaluated(part);
         let open = self.side.document.is_3_1() && UNEVALUATED.iter().any(|(key, _)| part.get(*key).is_some());
@@ -247,8 +247,8 @@ impl<'a> Resolution<'_, 'a> {
         }
         rest.insert("type".to_owned(), named);
         rest.insert("x-extensible-enum".to_owned(), values);
-        // If a variant is a `$ref`, generated code names the type of the listed values after it. So the name of the reference counts among
-        // the names of this schema, and a changed name is reported.
+        // If a variant is a `$ref`, generated code names the type of the listed values after that reference. So the name of the reference
+        // counts among the names of this schema, and a changed name is reported.
         self.names.extend(items(Some(&variants)).iter().filter_map(reference).map(name_of));
         Some(Value::Object(rest))
     }

@@ -346,7 +346,7 @@ fn malformed_http_is_refused_without_an_envelope() {
     let refused = |request: &str| {
         use std::io::{Read, Write};
         let mut stream = std::net::TcpStream::connect(&one().address).expect("the server listens");
-        // The server may close the connection before it has read everything.
+        // The server may close the connection before it has read the whole request. So errors of writing and reading are ignored.
         let _ = stream.write_all(request.as_bytes());
         let mut answer = String::new();
         let _ = stream.read_to_string(&mut answer);

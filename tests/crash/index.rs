@@ -98,7 +98,8 @@ fn rows(first: &Call) -> Vec<Value> {
     }
 }
 
-/// Reads the complete contact list. Asserts for each of [`PARTS`] that a search finds exactly the contacts whose names contain it.
+/// Reads the complete contact list. Asserts for each query of [`PARTS`] that a search finds exactly the contacts whose names contain the
+/// query.
 fn compare(api: &Api, what: &str) {
     let size = if REV_A { 50 } else { 100 };
     let list = |body: Value| rows(&api.post("/contacts/list", body).query("pageSize", size));

@@ -1,6 +1,8 @@
-//! Schema inclusion of objects: the methods of [`KeywordContainment`] return whether it is proved that the schema `sup` accepts every value
-//! that is valid under the schema `sub`. `false` may also mean that no proof was found. This module covers the keywords for properties, for
-//! names of properties, and for what the presence of a property requires (`dependentRequired`, `dependentSchemas`).
+//! Proves schema containment for the keywords of objects: properties, names of properties, and what the presence of a property requires
+//! (`dependentRequired`, `dependentSchemas`).
+//!
+//! The methods of [`KeywordContainment`] return true if they prove that the schema `sup` accepts each value that is valid under the schema
+//! `sub`. A result of false means that no proof was found.
 
 use std::borrow::Cow;
 

@@ -20,14 +20,19 @@ export CARGO_TERM_COLOR="${CARGO_TERM_COLOR:-never}"
 . tests/steps.sh
 
 . tests/scratch.sh
+# The process group of the contract tests, while they run.
+documents=
 cluster="$scratch/postgres"
 at_the_end() {
+    [ -z "$documents" ] || { kill -- "-$documents" && wait "$documents"; } 2>/dev/null || true
     stop_postgres "$cluster"
     rm -rf -- "$cluster"
 }
 
 # `cargo nextest` is not used: it would start a process for each test, each with a separate server. The tests of one process share a server.
 runner=(cargo test --no-fail-fast --quiet)
+# More tests at a time than processors, since most tests wait for a server process or for a time-out.
+export RUST_TEST_THREADS=$(($(nproc) * 2))
 totals='^test result:'
 coverage='valid requests [0-9]+$'
 
@@ -82,6 +87,12 @@ for features in "" "rev-a"; do
     grep -E "$coverage" "$scratch/step.log" || fail "the output of the coverage has no table"
 done
 unset TMPDIR
+both=(env COUNTERPART_REV_A="$scratch/rev-a" COUNTERPART_REV_B="$scratch/rev-b")
+
+# The contract tests use one processor, and the steps below mostly wait. So they run at the same time.
+printf '%s\n' "== contract tests begin, after $SECONDS s"
+setsid "${both[@]}" tests/contract.sh >"$scratch/contract.log" 2>&1 &
+documents=$!
 
 # Read-your-writes with two processes on one database and a lagging standby.
 COUNTERPART_TEST_REPLAY_DELAY=300ms quietly "two processes and a standby" tests/standby.sh \
@@ -129,11 +140,14 @@ COUNTERPART_REV_B="$scratch/rev-b" quietly "fault experiments" tests/faults.sh
 grep -E '^fault experiments|skipped:' "$scratch/step.log" || fail "the output of tests/faults.sh has no totals"
 
 # The differences between the revisions must be exactly the documented ones.
-export COUNTERPART_REV_A="$scratch/rev-a" COUNTERPART_REV_B="$scratch/rev-b"
-quietly "replay on both revisions" cargo test --quiet --workspace --features rev-a --test replay -- --ignored --nocapture
+quietly "replay on both revisions" "${both[@]}" cargo test --quiet --workspace --features rev-a --test replay -- --ignored --nocapture
 grep -E 'requests to both revisions' "$scratch/step.log"
 
-tests/contract.sh
+printf '%s\n' "== wait for the contract tests, after $SECONDS s"
+if wait "$documents"; then outcome=0; else outcome=$?; fi
+documents=
+cat "$scratch/contract.log"
+[ "$outcome" -eq 0 ] || fail "contract tests"
 
 echo "== all passed: revisions A and B, SQLite and PostgreSQL"
 cat "$scratch/totals"

@@ -155,7 +155,7 @@ impl Server {
         }
         let mut refused: Option<tokio_postgres::Error> = None;
         for host in (newest..self.hosts.len()).chain(0..newest) {
-            // A host that hangs still accepts connections, but does not answer.
+            // Without the time-out, a host that hangs would block this loop: it may still accept connections, but does not answer on them.
             let Ok(outcome) = timeout(HOST_CONNECT_TIMEOUT, self.connect_to(host, rows)).await else { continue };
             match outcome? {
                 Ok(connection) => {

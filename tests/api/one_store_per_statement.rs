@@ -40,7 +40,7 @@ const LISTED: [&str; 3] = [
     "SELECT s.now::text, s.known, c.position IS NOT NULL, c.position, c.store_id, c.kind, c.record_ids FROM ",
     "SELECT position, store_id, kind, record_ids FROM changes WHERE transaction_id > ",
     // After a request has queued a message, the task that sends messages reads the time at which the next message is due, in any store.
-    "SELECT due_at FROM outbound ",
+    r#"SELECT "outbound"."due_at" FROM "outbound" "#,
 ];
 
 /// Returns the queries of a statement: the statement itself and its subqueries, each with `()` in place of the subqueries in it.

@@ -132,6 +132,11 @@ fn sql(statement: Statement) -> Result<Sql> {
     bound(&statement.sql, statement.values.map_or_else(Vec::new, |values| values.0))
 }
 
+/// Converts a statement that changes rows into an [`Sql`].
+pub(in crate::store) fn change_sql(change: &impl WriteStatement, backend: DbBackend) -> Result<Sql> {
+    sql(change.statement(backend))
+}
+
 fn bound(text: &str, values: impl IntoIterator<Item = Value>) -> Result<Sql> {
     values.into_iter().try_fold(Sql::fixed(text), |sql, value| Ok(sql.with(param(value)?)))
 }
@@ -263,6 +268,25 @@ impl Db {
         let mut sql = select_sql(query, self.backend())?;
         sql.unbounded();
         self.all(sql, decode).await
+    }
+
+    /// Like [`Db::select`], for the first rows of a query. Their number `limit` is a literal in the SQL (see [`Sql::limit`]).
+    pub(in crate::store) async fn select_first<T, D>(&self, query: impl ReadStatement, limit: i64, decode: D) -> Result<Vec<T>>
+    where
+        T: Send + 'static,
+        D: Fn(&mut Cells<'_>) -> Result<T> + Send + 'static,
+    {
+        let mut sql = select_sql(query, self.backend())?;
+        sql.limit(limit);
+        self.all(sql, decode).await
+    }
+
+    /// Runs a statement in a transaction of its own. Returns the number of rows that it changed.
+    pub(in crate::store) async fn execute(&self, change: &impl WriteStatement) -> Result<u64> {
+        let tx = self.begin().await?;
+        let changed = tx.execute(change).await?;
+        tx.commit().await?;
+        Ok(changed)
     }
 }
 

@@ -37,7 +37,7 @@ const ON_EACH_NODE: [&str; 9] = [
 const LISTED: [&str; 3] = [
     // The new changes of all stores, before a search: on one server, and on a cluster.
     "SELECT s.now::text, s.known, c.position IS NOT NULL, c.position, c.store_id, c.kind, c.record_ids FROM ",
-    "SELECT position, store_id, kind, record_ids FROM changes WHERE transaction_id > ",
+    r#"SELECT "changes"."position", "changes"."store_id", "changes"."kind", "changes"."record_ids" FROM "changes" WHERE "transaction_id" > "#,
     // The process that sends messages looks for the next due one; a request wakes it.
     "SELECT due_at FROM outbound ",
 ];

@@ -12,17 +12,17 @@ CLIENTS = 4
 # own work, not part of a request.
 LISTED = [
     # Before a search, and by the worker of the search index.
-    r"SELECT position, store_id, kind, record_ids FROM changes WHERE transaction_id > ",
+    r'SELECT "changes"."position", "changes"."store_id", "changes"."kind", "changes"."record_ids" FROM "changes" WHERE "transaction_id" > ',
     # Once a minute, the time of the last use of each key, in a table that each node has.
     r'UPDATE "api_keys" SET "last_used_at"',
-    r"SELECT position, changed_at FROM changes",
+    r'SELECT "changes"."position", "changes"."changed_at" FROM "changes"',
     r"SELECT due_at FROM (outbound|deliveries) ",
     r"SELECT o\.position, o\.store_id, o\.account_id FROM outbound o (?!.* AND o\.store_id = \$)",
     r"SELECT w\.store_id, w\.id FROM webhooks w JOIN LATERAL (?!.* x\.store_id = \$)",
     r"SELECT id FROM webhooks WHERE enabled = ",
     r"SELECT store_id FROM (events|record_changes) ",
     r"SELECT store_id, name FROM totals ",
-    r"SELECT store_id, active, used_at FROM change_feeds",
+    r'SELECT .* FROM "change_feeds" ORDER BY "change_feeds"."store_id"',
     r"SELECT \(SELECT COUNT\(\*\) FROM messages\) ",
     r'SELECT .* FROM "accepted_signatures" WHERE "accepted_signatures"."expires_at" <= ',
 ]

@@ -3,9 +3,11 @@
 //! In a distributed database (see `SCALING.md`) such a read needs every node. While a node does not answer, the server reads each store
 //! separately, so that the stores on the other nodes are still served.
 
+use sea_orm::{EntityTrait, QueryOrder, QuerySelect};
+
 use crate::{
     domain::ids::StoreId,
-    store::{Db, Result, row_decoding::Cells, sql::Sql, statement::seaorm_statements::IntoSql},
+    store::{Db, Result, entity::stores, row_decoding::Cells, sql::Sql, statement::seaorm_statements::IntoSql},
 };
 
 impl Db {
@@ -22,7 +24,8 @@ impl Db {
             outcome => return outcome,
         };
         let (mut found, mut has_answered) = (Vec::new(), false);
-        for store in self.all(Sql::fixed("SELECT id FROM stores ORDER BY id"), |cells| cells.id::<StoreId>()).await? {
+        let stores = stores::Entity::find().select_only().column(stores::Column::Id).order_by_asc(stores::Column::Id);
+        for store in self.select(stores, |cells| cells.id::<StoreId>()).await? {
             if let Ok(rows) = self.all(sql(Some(&store)).into_sql(self.backend())?, decode.clone()).await {
                 found.extend(rows);
                 has_answered = true;

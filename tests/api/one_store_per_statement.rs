@@ -38,7 +38,7 @@ const LISTED: [&str; 3] = [
     // Before a search, the server reads the new changes of all stores: on one PostgreSQL server by the first of these two statements, on a
     // cluster by the second.
     "SELECT s.now::text, s.known, c.position IS NOT NULL, c.position, c.store_id, c.kind, c.record_ids FROM ",
-    "SELECT position, store_id, kind, record_ids FROM changes WHERE transaction_id > ",
+    r#"SELECT "changes"."position", "changes"."store_id", "changes"."kind", "changes"."record_ids" FROM "changes" WHERE "transaction_id" > "#,
     // After a request has queued a message, the task that sends messages reads the time at which the next message is due, in any store.
     r#"SELECT "outbound"."due_at" FROM "outbound" "#,
 ];

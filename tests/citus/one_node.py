@@ -12,17 +12,17 @@ CLIENTS = 4
 # request. The others are background work of the server.
 LISTED = [
     # The new changes of all stores, which are read before a search and by the worker of the search index.
-    r"SELECT position, store_id, kind, record_ids FROM changes WHERE transaction_id > ",
+    r'SELECT "changes"."position", "changes"."store_id", "changes"."kind", "changes"."record_ids" FROM "changes" WHERE "transaction_id" > ',
     # The time of the last use of each key, which is stored once a minute in a table that each node has.
     r'UPDATE "api_keys" SET "last_used_at"',
-    r"SELECT position, changed_at FROM changes",
+    r'SELECT "changes"."position", "changes"."changed_at" FROM "changes"',
     r'SELECT "(outbound|deliveries)"\."due_at" FROM ',
     r'SELECT "position", "store_id", "account_id" FROM "outbound" (?!.* AND "outbound"\."store_id" = \$)',
     r'SELECT "webhooks"\."store_id", "webhooks"\."id" FROM "webhooks" INNER JOIN LATERAL (?!.* AND "deliveries"\."store_id" = \$)',
     r"SELECT id FROM webhooks WHERE enabled = ",
     r'SELECT "store_id" FROM "(events|record_changes)" ',
     r"SELECT store_id, name FROM totals ",
-    r"SELECT store_id, active, used_at FROM change_feeds",
+    r'SELECT .* FROM "change_feeds" ORDER BY "change_feeds"."store_id"',
     r"SELECT \(SELECT COUNT\(\*\) FROM messages\) ",
     r'SELECT .* FROM "accepted_signatures" WHERE "accepted_signatures"."expires_at" <= ',
 ]

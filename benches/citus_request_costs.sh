@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What a request costs on each node of a Citus cluster of one, two and three nodes: statements, rows, connections and CPU time.
 #
-#   benches/scale.sh BINARY [REQUESTS]   REQUESTS of each kind (default: 1000)
+#   benches/citus_request_costs.sh BINARY [REQUESTS]   REQUESTS of each kind (default: 1000)
 #
 # Needs a PostgreSQL with the extension Citus, as tests/citus.sh does; without it the benchmark is skipped. Figures of src/store/SCALING.md
 # come from this benchmark. It measures no latency, since all nodes share this machine, unlike the nodes of a real cluster.
@@ -20,6 +20,6 @@ start_cluster "$scratch" >"$scratch/log" 2>&1 || { cat "$scratch/log" >&2; exit 
 for nodes in 1 2 3; do
     make_cluster_database "scale$nodes" "$nodes"
     mkdir "$scratch/$nodes"
-    python3 benches/scale.py "$binary" "$scratch/$nodes" "$nodes" "${2:-1000}" "scale$nodes" \
+    python3 benches/citus_request_costs.py "$binary" "$scratch/$nodes" "$nodes" "${2:-1000}" "scale$nodes" \
         "$scratch/coordinator=$coordinator" "$scratch/worker1=$worker1" "$scratch/worker2=$worker2"
 done

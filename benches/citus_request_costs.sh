@@ -9,10 +9,10 @@ set -euo pipefail
 [ $# -ge 1 ] && [ -x "$1" ] || { echo "usage: $0 BINARY [REQUESTS]" >&2 && exit 2; }
 binary=$(realpath "$1")
 cd "$(dirname "$0")/.."
-. tests/postgres.sh
+. tests/postgres_servers.sh
 . tests/citus_cluster.sh
 has_citus || { echo "skipped: the extension Citus is missing in ${CITUS_PG_CONFIG:-pg_config}; see src/store/SCALING.md" && exit 0; }
-. tests/scratch.sh
+. tests/temporary_folder.sh
 at_the_end() { stop_cluster "$scratch"; }
 
 chmod 755 "$scratch"

@@ -11,7 +11,7 @@
 # Needs wrk, and python3 to find the build. The data is in TMPDIR, which must be on a disk, not in memory.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
-. "$root/tests/postgres.sh"
+. "$root/tests/postgres_servers.sh"
 
 path=/messages rounds=3 seconds=10 connections=32 conversations=2000 database=sqlite postgres=""
 while [ $# -gt 0 ]; do
@@ -39,7 +39,7 @@ case $path in
 esac
 command -v wrk >/dev/null || { echo "wrk is missing: install wrk" >&2; exit 1; }
 
-. "$root/tests/scratch.sh"
+. "$root/tests/temporary_folder.sh"
 . "$root/benches/server.sh"
 at_the_end() {
     clear_away

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The whole check before a change is merged, for both revisions of the API (A and B) and both databases (SQLite and PostgreSQL). It runs:
 # format and lints; the test suite, and how much of the OpenAPI documents the suite covers; two processes that read from a standby
-# (tests/standby.sh); PostgreSQL over TLS (tests/tls.sh); fault injection (tests/faults.sh); responses before the end of a request
+# (tests/standby.sh); PostgreSQL over TLS (tests/postgres_tls.sh); fault injection (tests/faults.sh); responses before the end of a request
 # (tests/early_responses.sh); the assistant tools (tests/mcp.sh); pagination while rows move (tests/pagination_walks.sh); alert rules and
 # dashboard (tests/alerts.sh); packages (tests/packages.sh); dependencies (tests/dependencies.sh); the same requests to both revisions
 # (tests/replay); and the published documents in other tools (tests/contract.sh). Stops at the first failure.
@@ -16,10 +16,10 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 export CARGO_TERM_COLOR="${CARGO_TERM_COLOR:-never}"
 
-. tests/postgres.sh
-. tests/steps.sh
+. tests/postgres_servers.sh
+. tests/progress_output.sh
 
-. tests/scratch.sh
+. tests/temporary_folder.sh
 cluster="$scratch/postgres"
 at_the_end() {
     stop_postgres "$cluster"
@@ -89,7 +89,7 @@ COUNTERPART_TEST_REPLAY_DELAY=300ms quietly "two processes and a standby" tests/
 grep -E '^statements on the standby' "$scratch/step.log"
 
 # PostgreSQL that accepts only TLS connections.
-COUNTERPART_BIN="$scratch/rev-b" quietly "PostgreSQL over TLS" tests/tls.sh
+COUNTERPART_BIN="$scratch/rev-b" quietly "PostgreSQL over TLS" tests/postgres_tls.sh
 grep -E '^connections over TLS' "$scratch/step.log"
 
 # Responses that the server sends before it has read the whole request body, also behind proxies with connection pools.

@@ -13,13 +13,13 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 export CARGO_TERM_COLOR="${CARGO_TERM_COLOR:-never}"
 
-. tests/steps.sh
+. tests/progress_output.sh
 . tests/contract/server.sh
 
 examples=(--max-examples 30)
 [ "${1:-}" = --long ] && examples=(--max-examples 300 --seed "${2:-$RANDOM}")
 
-. tests/scratch.sh
+. tests/temporary_folder.sh
 at_the_end() {
     stop_server
 }

@@ -4,7 +4,7 @@
 # (tests/standby.sh); PostgreSQL over TLS (tests/postgres_tls.sh); fault injection (tests/faults.sh); responses before the end of a request
 # (tests/early_responses.sh); the assistant tools (tests/mcp.sh); pagination while rows move (tests/pagination_walks.sh); alert rules and
 # dashboard (tests/alerts.sh); packages (tests/packages.sh); dependencies (tests/dependencies.sh); the same requests to both revisions
-# (tests/replay); and the published documents in other tools (tests/contract.sh). Stops at the first failure.
+# (tests/contract_replay); and the published documents in other tools (tests/contract.sh). Stops at the first failure.
 #
 # Needs a Rust toolchain, git, PostgreSQL's server programs, openssl, curl, Chromium with its chromedriver, an SMTP server
 # (python3-aiosmtpd), and what tests/contract.sh needs; no running server.
@@ -63,7 +63,7 @@ mkdir -p "$cluster"
 
 # The tests that use a database. The other tests run only with SQLite, since they do not depend on the database. The tests of the crate
 # openapi-diff run only once, since they do not depend on the revision either.
-with_database=(--lib --test api --test crash --test import --test settings_page --test receive)
+with_database=(--lib --test api --test crash --test import_export_and_keys --test settings_page --test inbound_messages)
 packages=(--workspace)
 
 postgres="${COUNTERPART_TEST_POSTGRES:-}"
@@ -130,7 +130,7 @@ grep -E '^fault experiments|skipped:' "$scratch/step.log" || fail "the output of
 
 # The differences between the revisions must be exactly the documented ones.
 export COUNTERPART_REV_A="$scratch/rev-a" COUNTERPART_REV_B="$scratch/rev-b"
-quietly "replay on both revisions" cargo test --quiet --workspace --features rev-a --test replay -- --ignored --nocapture
+quietly "replay on both revisions" cargo test --quiet --workspace --features rev-a --test contract_replay -- --ignored --nocapture
 grep -E 'requests to both revisions' "$scratch/step.log"
 
 tests/contract.sh

@@ -80,9 +80,9 @@ for revision in rev-a rev-b; do
 done
 echo "10 generated clients of 5 generators, called" >>"$scratch/totals"
 for revision in rev-a rev-b; do
-    quietly "examples of the guides, $revision" tests/guides/run.py "$tools" "${binaries[$revision]}"
+    quietly "examples of the guides, $revision" tests/guides/guide_examples.py "$tools" "${binaries[$revision]}"
     printf '%s on %s\n' "$(tail -n 1 "$scratch/step.log")" "$revision" >>"$scratch/totals"
-    quietly "requests of the reference, $revision" tests/guides/reference.py "${binaries[$revision]}"
+    quietly "requests of the reference, $revision" tests/guides/api_reference_examples.py "${binaries[$revision]}"
     printf '%s, %s\n' "$(tail -n 1 "$scratch/step.log")" "$revision" >>"$scratch/totals"
 done
 # Node.js looks for modules next to the script that imports them, so the script is copied next to the modules.

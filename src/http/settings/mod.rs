@@ -34,6 +34,7 @@ mod drafts;
 mod event_feed;
 mod grants;
 mod inbound_auth;
+mod inbound_messages;
 mod keys;
 mod next_after_header;
 mod openapi_document;
@@ -41,7 +42,7 @@ mod openapi_tags;
 mod params;
 mod seats_and_access;
 mod session;
-mod ticket_states_and_inbound_messages;
+mod ticket_states;
 mod undelivered_messages;
 mod webhooks;
 

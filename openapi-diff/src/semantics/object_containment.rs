@@ -1,6 +1,6 @@
-//! Schema inclusion of objects: the methods of [`KeywordContainment`] return whether it is proved that the schema `sup` accepts every value
-//! that is valid under the schema `sub`. `false` may also mean that no proof was found. This module covers the keywords for properties, for
-//! names of properties, and for what the presence of a property requires (`dependentRequired`, `dependentSchemas`).
+//! Schema containment of objects: the methods of [`KeywordContainment`] return whether it is proved that the schema `sup` accepts every
+//! value that is valid under the schema `sub`. `false` may also mean that no proof was found. This module covers the keywords for
+//! properties, for names of properties, and for what the presence of a property requires (`dependentRequired`, `dependentSchemas`).
 
 use std::borrow::Cow;
 
@@ -9,12 +9,12 @@ use serde_json::Value;
 use super::{
     super::{
         object_keywords::AdditionalProperties,
-        resolve::inner,
         schema::members_of,
+        schema_resolution::inner,
         values::{items, members},
     },
     Validity,
-    inclusion::KeywordContainment,
+    schema_containment::KeywordContainment,
     validity::{depends_on, requires},
 };
 

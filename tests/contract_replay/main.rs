@@ -39,7 +39,7 @@ use std::{
     process::Command,
 };
 
-use counterpart::{cli::demo_data, domain::time::Timestamp, http::document::examples::RECORDED_AT};
+use counterpart::{cli::demo_data, domain::time::Timestamp, http::openapi::examples::RECORDED_AT};
 use serde::Deserialize;
 use serde_json::{Value, json};
 

@@ -25,8 +25,8 @@
 
 mod audit;
 mod auth;
-mod bridges;
 mod change_feed;
+mod channel_bridges;
 mod clock;
 mod credentials;
 mod deliveries;
@@ -46,7 +46,7 @@ mod ticket_states;
 mod undelivered_messages;
 mod webhooks;
 
-pub use bridges::BridgeView;
+pub use channel_bridges::BridgeView;
 pub use deliveries::AttemptView;
 pub use keys::KeyView;
 pub use openapi_document::{document, examples, settings_operations};

@@ -4,7 +4,7 @@
 
 mod audit;
 mod authentication;
-mod bridges;
+mod channel_bridges;
 mod common_http_behaviour;
 mod drafts;
 mod event_and_change_feeds;

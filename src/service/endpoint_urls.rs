@@ -1,6 +1,6 @@
 //! Validation of the endpoint URLs of webhooks and bridges, and generation of their signing secrets. A bridge is an endpoint that delivers
-//! messages to their channel. Called by `webhooks` and `channel_bridges`. The addresses to which a DNS name resolves are checked later, when
-//! `delivery` connects.
+//! messages to their channel. Called by `webhooks` and `channel_bridges`. The addresses to which a DNS name resolves are checked later,
+//! when `delivery` connects.
 
 use url::{Host, Url};
 

@@ -31,9 +31,8 @@ use crate::{
         webhooks::WebhookQueue,
         worker::Worker,
     },
-    domain::{clock::ClocksAndIds, delivery_targets::Targets, settings_access::StoreLimits},
+    domain::{clock::ClocksAndIds, settings_access::StoreLimits, ssrf_policy::Targets},
     http::{
-        document::contract_document,
         events::{self, WireEvents},
         machinery::{
             connection_timeouts,
@@ -48,6 +47,7 @@ use crate::{
             sign_in_requests::SignInRequests,
             unsent_responses::UnsentResponses,
         },
+        openapi::contract_document,
         pages::{contract_changes, guide_page, guides::GUIDES, home, layout, reference, settings_page, static_content::Download},
         settings,
     },

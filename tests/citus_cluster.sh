@@ -1,11 +1,11 @@
-# Starts and stops a Citus cluster of three nodes on loopback: a coordinator and two workers. To be sourced after tests/postgres.sh.
+# Starts and stops a Citus cluster of three nodes on loopback: a coordinator and two workers. To be sourced after tests/postgres_servers.sh.
 # Needs a PostgreSQL that has the extension Citus.
 
-# Whether the PostgreSQL that tests/postgres.sh finds has the extension.
+# Whether the PostgreSQL that tests/postgres_servers.sh finds has the extension.
 has_citus() {
     local config=${CITUS_PG_CONFIG:-$(command -v pg_config || true)} initdb
     [ -n "$config" ] && [ -f "$("$config" --sharedir)/extension/citus.control" ] || return
-    # tests/postgres.sh starts the newest PostgreSQL of the machine. That PostgreSQL must be the one with the extension.
+    # tests/postgres_servers.sh starts the newest PostgreSQL of the machine. That PostgreSQL must be the one with the extension.
     initdb=$(find /usr/lib/postgresql /usr/local/pgsql /opt/homebrew/opt -path '*/bin/initdb' 2>/dev/null | sort -V | tail -n 1)
     [ "$(dirname "$initdb")" = "$("$config" --bindir)" ]
 }

@@ -8,10 +8,10 @@ use super::{
     read::Document,
     references::DocumentIndex,
     replay::Answer,
-    resolve::inner,
     responses::{covering, status},
     rules::Direction,
     schema::members_of,
+    schema_resolution::inner,
     semantics::{Arena, CheckCaches, DocumentRole, SchemaChecker, SideSchema, Validity},
     values::{Object, empty, items, members},
 };

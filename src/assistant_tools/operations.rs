@@ -19,7 +19,6 @@ use super::{errors::ToolError, schemas};
 use crate::{
     domain::api_key_scopes::Scope,
     http::{
-        document::contract_document,
         machinery::{
             auth::API_KEY,
             envelope::{JSON, REQUEST_ID},
@@ -28,6 +27,7 @@ use crate::{
             routing::PREFIX,
             success_responses::REPLAYED,
         },
+        openapi::contract_document,
     },
 };
 

@@ -15,8 +15,8 @@ use super::{
 };
 use crate::{
     domain::{
-        delivery_targets::Targets,
         ids::StoreId,
+        ssrf_policy::Targets,
         time::Timestamp,
         webhooks::{Attempted, EndpointAnswer, MAX_ANSWER_CHARS, WebhookDelivery},
     },

@@ -8,7 +8,7 @@ use crate::{
     client::{Answer, Api},
     fixture::{at, line, with},
     harness::{ALL_SCOPES, Database, Server},
-    page_reader::{next, pages, walk},
+    pagination_client::{next, pages, walk},
 };
 
 /// Returns the import lines of a store with contacts and messages in several writing systems, and an e-mail conversation.

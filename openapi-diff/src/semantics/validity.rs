@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::{
     super::{
-        resolve::{Resolved, element, evaluates, inner},
         schema::members_of,
+        schema_resolution::{Resolved, element, evaluates, inner},
         values::{Object, flag, items, members, order, same},
     },
     DEPTH, SchemaChecker, SideSchema,

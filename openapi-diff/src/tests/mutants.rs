@@ -6,7 +6,7 @@ mod openapi_3_1;
 mod operations;
 mod parameters_and_responses;
 mod references;
-mod schemas;
+mod schema_composition;
 mod types;
 
 use serde_json::Value;

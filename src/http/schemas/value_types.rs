@@ -19,7 +19,7 @@ use crate::domain::{
     time::{Bound, Timestamp},
 };
 
-/// The `format` that marks the schema of an open enumeration, whose set of values may grow. The module `document::canonical_form` removes
+/// The `format` that marks the schema of an open enumeration, whose set of values may grow. The module `openapi::canonical_form` removes
 /// this `format`, and rewrites the schema so that it accepts any string.
 pub const OPEN_ENUM: &str = "x-open-enum";
 

@@ -13,7 +13,7 @@ use sea_orm::{
 
 use crate::{
     domain::{
-        bridges::BridgeEndpoint,
+        channel_bridges::BridgeEndpoint,
         ids::{AccountId, ConversationId, MessageId, StoreId, TicketId},
         messages::Message,
         outbound_messages::{Delivery, MAX_REFERENCES, OutboxEntry},

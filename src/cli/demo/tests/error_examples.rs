@@ -5,10 +5,10 @@ use poem::listener::{Acceptor, Listener, TcpListener};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::*;
-pub use crate::http::document::examples::Errors;
+pub use crate::http::openapi::examples::Errors;
 use crate::http::{
-    document::examples::{EVERY_OPERATION, ExampleError, ExampleRequest, RefusedRequest},
     machinery::{body, idempotency::IDEMPOTENCY_KEY, rate_limits::RateLimit},
+    openapi::examples::{EVERY_OPERATION, ExampleError, ExampleRequest, RefusedRequest},
 };
 
 /// The maximum number of times that a request is repeated until it is refused, for example by a limit on the number of a store's records.

@@ -1,6 +1,6 @@
 //! Replay test: `counterpart contract replay` sends the same corpus of requests to a server of revision A and to a server of revision B,
 //! which have the same data. Every difference between the responses must be documented in the comparison of the OpenAPI documents or in
-//! `openapi/a-to-b.notes.json`. Each documented difference must occur, unless [`documented_but_unseen`] lists it.
+//! `openapi/a-to-b.notes.json`. Each documented difference must occur, unless [`exempt_differences`] lists it.
 //!
 //! - The requests are the lines of `corpus.jsonl`, the examples of the OpenAPI documents, and requests of [`request_generator`], which
 //!   every operation must refuse. [`renamed_properties`] compares values that the revisions name differently. At the end the test damages
@@ -26,7 +26,7 @@ mod fixture;
 #[allow(dead_code, unused_imports, reason = "shared with the suite, which uses all of it")]
 mod harness;
 
-mod documented_but_unseen;
+mod exempt_differences;
 mod markdown;
 mod readme_commands;
 mod renamed_properties;
@@ -39,7 +39,7 @@ use std::{
     process::Command,
 };
 
-use counterpart::{cli::demo_data, domain::time::Timestamp, http::document::examples::RECORDED_AT};
+use counterpart::{cli::demo_data, domain::time::Timestamp, http::openapi::examples::RECORDED_AT};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -148,7 +148,7 @@ impl Drop for ReplayServers {
 #[ignore = "needs a binary of each revision: tests/all.sh runs it"]
 fn every_difference_is_documented_and_every_documented_difference_occurs() {
     let sides = ReplayServers::start();
-    let corpus = read("tests/replay/corpus.jsonl") + &request_generator::refused();
+    let corpus = read("tests/contract_replay/corpus.jsonl") + &request_generator::refused();
     let mut found = sides.replay(&corpus, &["--examples"]);
     let renamed = renamed_properties::faults(&sides);
 
@@ -165,12 +165,12 @@ fn every_difference_is_documented_and_every_documented_difference_occurs() {
     found.seen.extend(broken.seen);
     found.unseen.retain(|key| !found.seen.contains(key));
 
-    let (missing, stale) = documented_but_unseen::apply(&found.seen, &found.unseen);
+    let (missing, stale) = exempt_differences::apply(&found.seen, &found.unseen);
     let all = found.seen.len() + found.unseen.len();
     let exempt = found.unseen.len() - missing.len();
     println!("{} requests to both revisions; documented differences {all}, seen {}, exempt {exempt}", found.requests, found.seen.len());
     assert!(found.unexplained.is_empty(), "differences that are not documented: {:#}", json!(found.unexplained));
     assert!(renamed.is_empty(), "values under another name that differ: {renamed:#?}");
     assert!(missing.is_empty(), "documented and not seen: {missing:#?}");
-    assert!(stale.is_empty(), "exempt and seen all the same, or not documented; take these out of documented_but_unseen.jsonl: {stale:#?}");
+    assert!(stale.is_empty(), "exempt and seen all the same, or not documented; take these out of exempt_differences.jsonl: {stale:#?}");
 }

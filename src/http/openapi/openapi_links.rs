@@ -103,7 +103,7 @@ pub fn add(document: &mut Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::document::contract_document;
+    use crate::http::openapi::contract_document;
 
     #[test]
     fn every_link_leads_from_an_example_to_a_parameter_of_an_operation() {

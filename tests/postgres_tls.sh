@@ -7,11 +7,11 @@
 # Needs what the suite needs, openssl and curl.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-. tests/postgres.sh
-. tests/steps.sh
+. tests/postgres_servers.sh
+. tests/progress_output.sh
 . tests/contract/server.sh
 
-. tests/scratch.sh
+. tests/temporary_folder.sh
 at_the_end() {
     stop_server
     stop_postgres "$scratch"

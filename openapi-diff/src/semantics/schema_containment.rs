@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::{
     super::{
         references::reference,
-        resolve::{Resolved, element},
+        schema_resolution::{Resolved, element},
         values::{Object, both_same, flag, is_annotation, items, members, order},
     },
     DEPTH, DocumentRole, SchemaChecker, SideSchema, Validity, has_no_effect_alone,

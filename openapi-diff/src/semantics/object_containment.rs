@@ -11,12 +11,12 @@ use serde_json::Value;
 use super::{
     super::{
         object_keywords::AdditionalProperties,
-        resolve::inner,
         schema::members_of,
+        schema_resolution::inner,
         values::{items, members},
     },
     Validity,
-    inclusion::KeywordContainment,
+    schema_containment::KeywordContainment,
     validity::{depends_on, requires},
 };
 

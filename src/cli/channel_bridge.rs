@@ -9,7 +9,7 @@ use crate::{
     app::{open_migrated, service},
     config::{Config, switch},
     domain::{
-        bridges::Bridge,
+        channel_bridges::Bridge,
         ids::{AccountId, StoreId},
         settings_access::{Editor, FormerSecrets},
         webhooks::SigningSecret,

@@ -1,5 +1,5 @@
 //! Use-cases for bridges. A bridge is an HTTP endpoint that delivers the messages of a channel account to the channel. The use-cases set
-//! and remove a bridge, rotate its signing secret, and verify requests that the bridge signed. `outbound` passes each due message to
+//! and remove a bridge, rotate its signing secret, and verify requests that the bridge signed. `outbox` passes each due message to
 //! `delivery`, together with the bridge of its account.
 
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use super::{
     error::shown,
 };
 use crate::domain::{
-    bridges::Bridge,
+    channel_bridges::Bridge,
     ids::{AccountId, MAX_ID_CHARS, StoreId},
     outbound_messages::accepts_at_once,
     settings_access::{Editor, Entry, FormerSecrets, Subject},

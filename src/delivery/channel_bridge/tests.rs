@@ -12,9 +12,9 @@ use super::*;
 use crate::{
     delivery::{
         channel_connector::Connectors,
+        channel_simulator::Simulator,
         outbound::{Messages, Outbound},
         scripted_endpoints::{self, SHORT, START, ScriptedReply, TestEndpoint as Local},
-        simulator::Simulator,
     },
     domain::{
         events::{Actor, Event},
@@ -24,7 +24,7 @@ use crate::{
         settings_access::{Editor, FormerSecrets},
         webhooks::{ROTATION_MILLIS, SigningSecret},
     },
-    service::{Renderer, Service, WriteContext, outbound::LEASE_MILLIS},
+    service::{Renderer, Service, WriteContext, outbox::LEASE_MILLIS},
     store::{
         fixture::Fixture,
         queues::{concurrency::AttemptLimits, outbound::ClaimedMessage},

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Measures what requests cost on each node of a Citus cluster. Called by benches/scale.sh.
+"""Measures what requests cost on each node of a Citus cluster. Called by benches/citus_request_costs.sh.
 
-usage: scale.py BINARY FOLDER NODES REQUESTS DATABASE DATA=URL…
+usage: citus_request_costs.py BINARY FOLDER NODES REQUESTS DATABASE DATA=URL…
 DATA is the folder of a node, and URL the address of its server. The first node is the coordinator. For each kind of request, the script
 prints what one request costs on each node: the number of statements, the rows that they read or wrote, and the CPU time in milliseconds.
 The requests are sent one after the other, to 24 stores in turn. The script first measures the background work of the server, without

@@ -1,7 +1,7 @@
 // DOM helpers of the settings page: they find elements, and show records in elements. Data from the settings API is put into text nodes
 // only, so that the browser shows markup in the data, for example in a name, as text.
 
-import { locale } from "./texts.js";
+import { locale } from "./localization.js";
 
 export const one = (selector, root = document) => root.querySelector(selector);
 export const all = (selector, root = document) => [...root.querySelectorAll(selector)];
@@ -36,7 +36,7 @@ export function announce(text) {
 }
 
 // Shows records as the rows of a list. A refresh reuses the existing row of a record, so that an element in the row keeps the focus.
-//   id, label: see `add` in `sections.js`
+//   id, label: see `add` in `tabs.js`
 //   fill: shows a record in its row. Its arguments are the record, the elements of the row by their `data-slot`, a function that sets the
 //     texts of these elements, and a function that returns the row's button with a given `data-act`.
 export function show(list, records, { id, label, fill }) {

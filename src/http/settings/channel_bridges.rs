@@ -8,7 +8,7 @@ use super::{
     grants,
 };
 use crate::{
-    domain::{bridges, ids::AccountId, settings_access::FormerSecrets, time::Timestamp, webhooks::SigningSecret},
+    domain::{channel_bridges, ids::AccountId, settings_access::FormerSecrets, time::Timestamp, webhooks::SigningSecret},
     http::machinery::{
         body::Body,
         error_responses::{ApiError, Failure, SettingsCatalog, SettingsEdit, SettingsLookup},
@@ -33,8 +33,8 @@ pub struct BridgeView {
     updated_at: Timestamp,
 }
 
-impl From<bridges::Bridge> for BridgeView {
-    fn from(bridge: bridges::Bridge) -> Self {
+impl From<channel_bridges::Bridge> for BridgeView {
+    fn from(bridge: channel_bridges::Bridge) -> Self {
         Self { account_id: bridge.account_id.into_string(), url: bridge.url, created_at: bridge.created_at, updated_at: bridge.updated_at }
     }
 }
@@ -80,7 +80,11 @@ pub struct BridgeRotation {
 pub struct BridgeOperations;
 
 impl BridgeOperations {
-    fn with_secret(managed: &SettingsRequest, bridge: bridges::Bridge, secret: Option<&SigningSecret>) -> Reply<One<BridgeWithSecret>> {
+    fn with_secret(
+        managed: &SettingsRequest,
+        bridge: channel_bridges::Bridge,
+        secret: Option<&SigningSecret>,
+    ) -> Reply<One<BridgeWithSecret>> {
         let bridge = BridgeWithSecret { bridge: bridge.into(), secret: secret.map(SigningSecret::reveal) };
         Reply::of(&managed.context, &bridge, vec![])
     }

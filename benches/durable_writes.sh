@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Benchmark of durable writes: each write is on disk before its response. Afterwards the script checks that no write is lost.
 #
-#   benches/writes.sh                    on a SQLite file, with default settings
-#   benches/writes.sh --postgres         on a PostgreSQL server that the script starts, with default settings
-#   benches/writes.sh --postgres URL     in a database created on this server
+#   benches/durable_writes.sh                    on a SQLite file, with default settings
+#   benches/durable_writes.sh --postgres         on a PostgreSQL server that the script starts, with default settings
+#   benches/durable_writes.sh --postgres URL     in a database created on this server
 #
 #   --path /messages/internal-comments   another operation with `conversationId` and `text` (default: /messages)
 #   --rounds 3  --seconds 10  --connections 32  --conversations 2000
@@ -11,7 +11,7 @@
 # Needs wrk, and python3 to find the build. The data is in TMPDIR, which must be on a disk, not in memory.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
-. "$root/tests/postgres.sh"
+. "$root/tests/postgres_servers.sh"
 
 path=/messages rounds=3 seconds=10 connections=32 conversations=2000 database=sqlite postgres=""
 while [ $# -gt 0 ]; do
@@ -39,7 +39,7 @@ case $path in
 esac
 command -v wrk >/dev/null || { echo "wrk is missing: install wrk" >&2; exit 1; }
 
-. "$root/tests/scratch.sh"
+. "$root/tests/temporary_folder.sh"
 . "$root/benches/server.sh"
 at_the_end() {
     clear_away
@@ -86,7 +86,7 @@ echo "$("$counterpart" --version), $where; $(nproc) cores; POST /v1$path, $conne
 printf '%-7s %12s %10s %10s %9s %9s\n' round requests/s 'p50 ms' 'p99 ms' not-200 broken
 answered=0 failed=0
 for ((round = 1; round <= rounds; round++)); do
-    wrk -t1 -c"$connections" -d"${seconds}s" --latency -s "$root/benches/writes.lua" "$address/v1$path" -- \
+    wrk -t1 -c"$connections" -d"${seconds}s" --latency -s "$root/benches/durable_writes.lua" "$address/v1$path" -- \
         "$conversations" "round $round" "$key" "$round" >"$scratch/wrk.log"
     read -r _ rate p50 p99 ok refused broken < <(grep '^RESULT' "$scratch/wrk.log") || { cat "$scratch/wrk.log" >&2; exit 1; }
     printf '%-7s %12s %10s %10s %9s %9s\n' "$round" "$rate" "$p50" "$p99" "$refused" "$broken"

@@ -1,10 +1,10 @@
 // The framework of the tabs (sections) of the settings page. Each tab has a file in `tabs`, and a line in the list `TABS` of
 // `settings_page.rs`.
 
-import { all, announce, append, one, show } from "./elements.js";
+import { all, announce, append, one, show } from "./dom_helpers.js";
 import { confirmDialog, readable } from "./dialogs.js";
 import { known } from "./settings_api.js";
-import { t } from "./texts.js";
+import { t } from "./localization.js";
 
 export const PAGE_ROWS = 50;
 const HURRIED_MILLIS = 500;
@@ -17,7 +17,7 @@ export const acts = { reload: () => load(here()), older: () => load(here(), fals
 let hurried = 0;
 let refreshing;
 
-// Adds a tab. The properties of `view` (a message is a text in the reader's language, see `texts.js`):
+// Adds a tab. The properties of `view` (a message is a text in the reader's language, see `localization.js`):
 //   name: the URL fragment of the tab, and the name of the message that is the tab's heading
 //   hint: the name of the message below the heading, by default `NAME-hint`
 //   head: markup next to the heading
@@ -28,7 +28,7 @@ let refreshing;
 //   label: the name of the property that names a record to a screen reader, or a function that returns this text
 //   fetch: fetches the records
 //   more: fetches the records that are older than the record with a given `position`
-//   fill: shows a record in a row (see `show` in `elements.js`)
+//   fill: shows a record in a row (see `show` in `dom_helpers.js`)
 //   acts: the functions of the tab's buttons, by the name in `data-act`
 //   turn: called when the tab is shown, with the part of the URL fragment after `NAME/`, or undefined if there is no such part
 //   refresh: the pause between refreshes in milliseconds; absent if the tab does not refresh itself

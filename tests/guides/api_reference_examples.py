@@ -2,7 +2,7 @@
 """Runs every curl line of /docs and /settings/docs on a demo store. The examples were recorded in another store. So an operation must
 respond with 200, or with an error that comes from a difference between the two stores, for example that a record does not exist.
 
-    reference.py BINARY
+    api_reference_examples.py BINARY
 """
 import collections, html, json, os, pathlib, re, subprocess, sys, tempfile
 

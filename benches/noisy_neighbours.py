@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Noisy-neighbour benchmark. It is run by `neighbours.sh`, whose header describes the usage."""
+"""Noisy-neighbour benchmark. It is run by `noisy_neighbours.sh`, whose header describes the usage."""
 import argparse, collections, http.client, json, multiprocessing, os, pathlib, re, selectors, shutil, signal, socket, subprocess, sys, tempfile, threading, time
 from urllib.parse import urlsplit, urlunsplit
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs every example of docs/guides against a demo store. The versions of an example in Python, TypeScript and Rust must print the same.
 
-usage: run.py TOOLS BINARY        TOOLS is the folder that tests/contract/tools/install.sh fills.
+usage: guide_examples.py TOOLS BINARY        TOOLS is the folder that tests/contract/tools/install.sh fills.
 """
 import http.client, http.server, json, os, pathlib, queue, re, signal, subprocess, sys, tempfile, threading, time
 from urllib.parse import urlsplit

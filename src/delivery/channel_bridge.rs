@@ -16,12 +16,12 @@ use super::{
     signing_http_client::{ClientBuildError, EndpointResponse, MAX_RESPONSE_BYTES, ResponseBody, SigningHttpClient},
 };
 use crate::domain::{
-    bridges::BridgeEndpoint,
+    channel_bridges::BridgeEndpoint,
     clock::Clock,
-    delivery_targets::Targets,
     ids::{AccountId, ConversationId, MessageId, StoreId, TemplateId},
     inbound_messages::MAX_NAME_CHARS,
     outbound_messages::{Content, Email, Mailbox, OutboxEntry, TemplateMessage, header_text},
+    ssrf_policy::Targets,
     stores_and_accounts::Channel,
     text::is_name,
 };

@@ -1,4 +1,4 @@
--- wrk script of `benches/writes.sh`: posts unique texts to random conversations.
+-- wrk script of `benches/durable_writes.sh`: posts unique texts to random conversations.
 wrk.method = "POST"
 
 local conversations, run

@@ -1,5 +1,5 @@
 //! Tests of the operations of the settings API that manage bridges. A bridge is an endpoint that passes the messages of an account on to
-//! their channel. [`crate::bridges`] tests the delivery of messages to bridges.
+//! their channel. [`crate::channel_bridges`] tests the delivery of messages to bridges.
 
 use serde_json::{Value, json};
 

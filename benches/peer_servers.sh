@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Benchmark of a build with whole-program optimisation against peers: other servers with the same API, on the same records.
 #
-#   benches/peers.sh KIT [DATA] [options of the kit's measure.py…]
+#   benches/peer_servers.sh KIT [DATA] [options of the kit's measure.py…]
 #
 # KIT is the folder of a measuring kit: it contains gen.py and measure.py, and its peers are installed as its README says. DATA is the
 # folder of the 100,000 tickets and 200,000 messages, which the first run generates (default: KIT/data/100k).
 set -euo pipefail
-kit=$(realpath "${1:?usage: benches/peers.sh KIT [DATA] [measure.py options]}")
+kit=$(realpath "${1:?usage: benches/peer_servers.sh KIT [DATA] [measure.py options]}")
 shift
 data=$kit/data/100k
 if [[ ${1:-} && ${1:0:1} != - ]]; then

@@ -3,9 +3,9 @@
 # another store, and the memory of the server. Each case is one load: one of the heaviest requests over 64 connections, or 12 connections
 # that read none of their responses.
 #
-#   benches/neighbours.sh                      on SQLite; takes about three minutes in addition to the build
-#   benches/neighbours.sh --postgres URL       in a database created on this PostgreSQL server
-#   benches/neighbours.sh --seconds 10 --only "a page of comments"
+#   benches/noisy_neighbours.sh                      on SQLite; takes about three minutes in addition to the build
+#   benches/noisy_neighbours.sh --postgres URL       in a database created on this PostgreSQL server
+#   benches/noisy_neighbours.sh --seconds 10 --only "a page of comments"
 #                                              10 seconds for each case; only the cases whose names contain the text
 #   COUNTERPART_BENCH_BINARY=…                 this program instead of a new build
 #
@@ -18,4 +18,4 @@ if [ -z "${COUNTERPART_BENCH_BINARY:-}" ]; then
     target=$(cd "$root" && cargo metadata --format-version 1 --no-deps | python3 -c 'import json, sys; print(json.load(sys.stdin)["target_directory"])')
     COUNTERPART_BENCH_BINARY=$target/dist/counterpart
 fi
-exec python3 "$root/benches/neighbours.py" --binary "$COUNTERPART_BENCH_BINARY" "$@"
+exec python3 "$root/benches/noisy_neighbours.py" --binary "$COUNTERPART_BENCH_BINARY" "$@"

@@ -4,7 +4,7 @@
 #[allow(dead_code, reason = "the tests of the settings page use the rest")]
 #[path = "settings_page/browser.rs"]
 mod browser;
-#[path = "replay/markdown.rs"]
+#[path = "contract_replay/markdown.rs"]
 mod markdown;
 
 use std::{

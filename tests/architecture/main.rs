@@ -2,6 +2,7 @@
 //! such as `sqlx::` or `env::var` may occur.
 
 mod module_layers;
+mod names_in_comments;
 mod unique_type_names;
 
 use std::path::{Path, PathBuf};
@@ -40,12 +41,14 @@ const MAY_IMPORT: [(&str, &[&str]); 14] = [
     ),
 ];
 
-/// A line of a source file. `room` is the top-level module that the file belongs to, `code` the line without comments.
+/// A line of a source file. `room` is the top-level module that the file belongs to, `code` the line without comments, and `comment` the
+/// rest of the line.
 struct Line {
     path: PathBuf,
     number: usize,
     room: String,
     code: String,
+    comment: String,
 }
 
 impl Line {
@@ -77,8 +80,9 @@ fn lines(folder: &str) -> Vec<Line> {
         let path = path.strip_prefix(root).unwrap_or(&path).to_owned();
         let room = path.strip_prefix(folder).ok().and_then(|path| path.iter().next()).map(|name| name.to_string_lossy().replace(".rs", ""));
         for (number, line) in (1..).zip(text.lines()) {
-            let code = line.split("//").next().unwrap_or_default().to_owned();
-            lines.push(Line { path: path.clone(), number, room: room.clone().unwrap_or_default(), code });
+            let (code, comment) = line.split_once("//").unwrap_or((line, ""));
+            let (code, comment) = (code.to_owned(), comment.to_owned());
+            lines.push(Line { path: path.clone(), number, room: room.clone().unwrap_or_default(), code, comment });
         }
     }
     assert!(!lines.is_empty(), "no sources in {folder}");

@@ -161,7 +161,7 @@ async fn what_is_there_already_is_counted() {
     }
     if fixture.db.backend() == DbBackend::Postgres {
         // Makes the totals wrong, as an earlier version of `m0008_totals` did if rows were written while it ran. The migration
-        // `m0011_recounted` must correct them.
+        // `m0011_recount_totals` must correct them.
         fixture.execute("UPDATE totals SET value = value + 7").await.unwrap();
         fixture.migrate_again("m0011_recounted").await;
         agree(&fixture).await;

@@ -38,7 +38,7 @@ use crate::{
 const ENTRIES: NumberedTable = NumberedTable { name: "record_changes", lock: AdvisoryLock::ChangeNumbers };
 
 /// The most entries that are deleted in one transaction.
-const BATCH: i64 = 500;
+const BATCH: u64 = 500;
 
 /// The most entries that one statement scans. If a client requests only rare kinds of records, a page may need several such statements.
 const MAX_SCANNED: i64 = 10_000;
@@ -216,8 +216,9 @@ impl Db {
             .columns([Entry::Sequence, Entry::NumberedAt])
             .filter(Entry::StoreId.eq(store))
             .filter(Entry::Sequence.is_not_null())
-            .order_by_asc(Entry::Sequence);
-        let oldest: Vec<(i64, Option<i64>)> = self.select_first(numbered, BATCH, |cells| Ok((cells.take()?, cells.take()?))).await?;
+            .order_by_asc(Entry::Sequence)
+            .limit(BATCH);
+        let oldest: Vec<(i64, Option<i64>)> = self.select(numbered, |cells| Ok((cells.take()?, cells.take()?))).await?;
         let old = oldest.into_iter().take_while(|(_, at)| at.is_none_or(|at| at < before));
         Ok(old.last().map(|(sequence, _)| sequence))
     }

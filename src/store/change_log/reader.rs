@@ -237,8 +237,9 @@ impl Db {
             .filter(Condition::any().add(Column::TransactionId.gte(end)).add(among(Column::TransactionId, in_progress)))
             .filter(Column::Position.gt(mark.position))
             .filter(Condition::all().add_option(store.map(|store| Column::StoreId.eq(store))))
-            .order_by_asc(Column::Position);
-        let rows = self.select_first(query, limit, logged).await?;
+            .order_by_asc(Column::Position)
+            .limit(limit.unsigned_abs());
+        let rows = self.select(query, logged).await?;
         let known = Sql::fixed(&format!("SELECT {SNAPSHOT_IS_VALID} AND {DATABASE_FINGERPRINT} = $2"))
             .with(Param::Text(mark.snapshot.clone()))
             .with(Param::Text(mark.witness.clone()));

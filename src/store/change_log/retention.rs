@@ -36,7 +36,7 @@ use crate::{
 const KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
 /// How many entries of the log are read, and deleted, in one batch. The number is small, since on SQLite other writers wait for the
 /// deletion.
-const BATCH_ENTRIES: i64 = 500;
+const BATCH_ENTRIES: u64 = 500;
 /// The most batches in one call of [`Db::prune_change_log`].
 const MAX_BATCHES: u32 = 500;
 
@@ -72,8 +72,9 @@ impl Db {
                 .select_only()
                 .columns([Column::Position, Column::ChangedAt])
                 .filter(Column::Position.gt(pass.0))
-                .order_by_asc(Column::Position);
-            let places: Vec<(i64, i64)> = self.select_first(next, BATCH_ENTRIES, |cells| Ok((cells.take()?, cells.take()?))).await?;
+                .order_by_asc(Column::Position)
+                .limit(BATCH_ENTRIES);
+            let places: Vec<(i64, i64)> = self.select(next, |cells| Ok((cells.take()?, cells.take()?))).await?;
             let Some((last, _)) = places.into_iter().rfind(|(_, at)| *at < before) else {
                 *pass = RetentionPass::default();
                 break;
@@ -271,7 +272,7 @@ mod tests {
         let fixture = Fixture::alone().await;
         // Logs more old entries than one call reads. On PostgreSQL all of them are kept as the newest entries of their store, since one
         // transaction wrote them.
-        let kept = usize::try_from(BATCH_ENTRIES * i64::from(MAX_BATCHES)).unwrap() + 1;
+        let kept = usize::try_from(BATCH_ENTRIES * u64::from(MAX_BATCHES)).unwrap() + 1;
         fixture.log("idle", 1, 0..kept).await;
         fixture.log("s", 2, 0..2).await;
         fixture.log("s", 3, 2..3).await;

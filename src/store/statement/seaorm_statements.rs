@@ -348,17 +348,6 @@ impl Db {
         self.all(sql, decode).await
     }
 
-    /// Like [`Db::select`], for the first rows of a query. Their number `limit` is a literal in the SQL (see [`Sql::limit`]).
-    pub(in crate::store) async fn select_first<T, D>(&self, query: impl ReadStatement, limit: i64, decode: D) -> Result<Vec<T>>
-    where
-        T: Send + 'static,
-        D: Fn(&mut Cells<'_>) -> Result<T> + Send + 'static,
-    {
-        let mut sql = select_sql(query, self.backend())?;
-        sql.limit(limit);
-        self.all(sql, decode).await
-    }
-
     /// Runs a statement in a transaction of its own. Returns the number of rows that it changed.
     pub(in crate::store) async fn execute(&self, change: &impl WriteStatement) -> Result<u64> {
         let tx = self.begin().await?;

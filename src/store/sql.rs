@@ -296,7 +296,7 @@ impl Sql {
 }
 
 /// Pads the values to the next of [`LIST_LENGTHS`], or else to [`LIST_MAX`], by repeating the last value.
-fn filled(mut values: Vec<Param>) -> Vec<Param> {
+pub(in crate::store) fn filled<T: Clone>(mut values: Vec<T>) -> Vec<T> {
     let length = LIST_LENGTHS.into_iter().find(|length| *length >= values.len()).unwrap_or(values.len().max(LIST_MAX));
     if let Some(last) = values.last().filter(|_| values.len() < length).cloned() {
         values.resize(length, last);

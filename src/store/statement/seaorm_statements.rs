@@ -24,7 +24,7 @@ use crate::{
     store::{
         Db, Error, Result,
         row_decoding::Cells,
-        sql::{Param, Sql, text_value},
+        sql::{Param, Sql, filled, text_value},
         transaction::{store_transaction::Write, system_transaction::SystemTransaction},
     },
 };
@@ -121,10 +121,10 @@ impl From<Timestamp> for Value {
 }
 
 /// Returns the condition that a column has one of these values. If there are no values, the condition is the constant `FALSE`; sea-query
-/// would write a comparison of two bound numbers.
+/// would write a comparison of two bound numbers. The list of values is padded, so that there are few different SQL texts to prepare.
 pub(in crate::store) fn among<C: ColumnTrait, V: Into<Value>>(column: C, values: impl IntoIterator<Item = V>) -> Expr {
     let values: Vec<Value> = values.into_iter().map(Into::into).collect();
-    if values.is_empty() { Expr::Constant(false.into()) } else { column.is_in(values) }
+    if values.is_empty() { Expr::Constant(false.into()) } else { column.is_in(filled(values)) }
 }
 
 /// Converts a statement of SeaORM and its values into an [`Sql`].
@@ -270,6 +270,15 @@ impl SystemTransaction {
     /// Runs a statement and returns the number of rows that it changed.
     pub(in crate::store) async fn execute(&self, change: &impl WriteStatement) -> Result<u64> {
         self.run(&sql(change.statement(self.backend()))?).await
+    }
+
+    /// Runs a query and returns its rows, each decoded by `decode`.
+    pub(in crate::store) async fn select<T>(
+        &self,
+        query: impl ReadStatement,
+        decode: impl Fn(&mut Cells<'_>) -> Result<T>,
+    ) -> Result<Vec<T>> {
+        self.all(&select_sql(query, self.backend())?, decode).await
     }
 }
 

@@ -23,7 +23,7 @@ done
 [ ${#sizes[@]} -gt 0 ] || sizes=(100000 1000000)
 command -v wrk >/dev/null || { echo "wrk is missing: install wrk" >&2; exit 1; }
 
-. "$root/tests/scratch.sh"
+. "$root/tests/temporary_folder.sh"
 . "$root/benches/server.sh"
 at_the_end() { clear_away; }
 # User and system time of the server so far, in hundredths of a second.

@@ -1,6 +1,6 @@
 # Functions for benchmarks: a build with whole-program optimisation, a server process and a PostgreSQL database. A script sources this file
-# after tests/scratch.sh, with `root` set to the project's folder, and calls `clear_away` at its end. This file sets `counterpart` to the
-# path of the binary.
+# after tests/temporary_folder.sh, with `root` set to the project's folder, and calls `clear_away` at its end. This file sets `counterpart`
+# to the path of the binary.
 
 (cd "$root" && cargo build --profile dist --quiet)
 target=$(cd "$root" && cargo metadata --format-version 1 --no-deps | python3 -c 'import json, sys; print(json.load(sys.stdin)["target_directory"])')

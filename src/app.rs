@@ -31,9 +31,8 @@ use crate::{
         webhooks::WebhookQueue,
         worker::Worker,
     },
-    domain::{clock::ClocksAndIds, delivery_targets::Targets, settings_access::StoreLimits},
+    domain::{clock::ClocksAndIds, settings_access::StoreLimits, ssrf_policy::Targets},
     http::{
-        document::contract_document,
         events::{self, WireEvents},
         machinery::{
             connection_timeouts,
@@ -48,6 +47,7 @@ use crate::{
             sign_in_requests::SignInRequests,
             unsent_responses::UnsentResponses,
         },
+        openapi::contract_document,
         pages::{contract_changes, guide_page, guides::GUIDES, home, layout, reference, settings_page, static_content::Download},
         settings,
     },
@@ -425,7 +425,7 @@ const PRUNING_PERIOD: u64 = 60;
 /// Runs the maintenance jobs periodically, and once more at the end:
 ///
 /// - saves the time of the last use of each API key
-/// - replaces the partial rows of each stored total by one row
+/// - on PostgreSQL, replaces the rows whose sum is a stored total (a number of tickets or contacts) by one row
 /// - deletes expired signatures of requests from bridges (the HTTP services of channels)
 /// - deletes the oldest entries of the change log and of the feeds of changes
 /// - every [`PRUNING_PERIOD`] intervals, deletes the oldest former sort positions of rows, which cursors need to page through a snapshot
@@ -464,8 +464,8 @@ async fn run_maintenance_jobs(service: Service, stopped: impl Future<Output = ()
             reporter.succeeded();
             pause = MAINTENANCE_INTERVAL;
         } else {
-            // While a node of a distributed database is away, some jobs fail. These failures must not make the server unready, since it
-            // still serves the stores of the other nodes.
+            // While a node of a distributed database is unreachable, some jobs fail. These failures must not make the server unready, since
+            // it still serves the stores of the other nodes.
             if !service.db().is_distributed() {
                 reporter.failed();
             }

@@ -13,7 +13,7 @@ use clap::{
 
 use percent_encoding::percent_decode_str;
 
-use crate::domain::{delivery_targets::Targets, settings_access::StoreLimits};
+use crate::domain::{settings_access::StoreLimits, ssrf_policy::Targets};
 
 /// Parses the value of the environment variable of a switch (boolean option): a common spelling of true or false, in any case. An empty
 /// value is false.

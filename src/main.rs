@@ -13,8 +13,8 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 /// Settings of the memory allocator jemalloc. Freed memory returns to the system within a tenth of a second, so that an idle server does
 /// not keep the memory that a large response needed. Each thread caches free blocks of up to 128 KB, so that the thread can use them again
-/// at once: SQLite allocates a block of that size for each write (`store::sqlite::group_commit`). The environment variable `MALLOC_CONF`
-/// overrides these settings.
+/// at once: SQLite allocates a block of almost that size for each write (`SAVEPOINT_BYTES` in `store::sqlite::sqlite_ffi`). The environment
+/// variable `MALLOC_CONF` overrides these settings.
 #[cfg(not(any(target_env = "msvc", target_env = "musl")))]
 const SETTINGS: &[u8] = b"narenas:2,background_thread:true,dirty_decay_ms:100,muzzy_decay_ms:0,tcache_max:131072\0";
 

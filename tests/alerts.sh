@@ -9,8 +9,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-. tests/steps.sh
-. tests/scratch.sh
+. tests/progress_output.sh
+. tests/temporary_folder.sh
 . tests/contract/server.sh
 at_the_end() {
     stop_server

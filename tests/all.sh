@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # The whole check before a change is merged, for both revisions of the API (A and B) and both databases (SQLite and PostgreSQL). It runs:
 # format and lints; the test suite, and how much of the OpenAPI documents the suite covers; two processes that read from a standby
-# (tests/standby.sh); PostgreSQL over TLS (tests/tls.sh); fault injection (tests/faults.sh); responses before the end of a request
+# (tests/standby.sh); PostgreSQL over TLS (tests/postgres_tls.sh); fault injection (tests/faults.sh); responses before the end of a request
 # (tests/early_responses.sh); the assistant tools (tests/mcp.sh); pagination while rows move (tests/pagination_walks.sh); alert rules and
 # dashboard (tests/alerts.sh); packages (tests/packages.sh); dependencies (tests/dependencies.sh); the same requests to both revisions
-# (tests/replay); and the published documents in other tools (tests/contract.sh). Stops at the first failure.
+# (tests/contract_replay); and the published documents in other tools (tests/contract.sh). Stops at the first failure.
 #
 # Needs a Rust toolchain, git, PostgreSQL's server programs, openssl, curl, Chromium with its chromedriver, an SMTP server
 # (python3-aiosmtpd), and what tests/contract.sh needs; no running server.
@@ -16,18 +16,23 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 export CARGO_TERM_COLOR="${CARGO_TERM_COLOR:-never}"
 
-. tests/postgres.sh
-. tests/steps.sh
+. tests/postgres_servers.sh
+. tests/progress_output.sh
 
-. tests/scratch.sh
+. tests/temporary_folder.sh
+# The process group of the contract tests, while they run.
+documents=
 cluster="$scratch/postgres"
 at_the_end() {
+    [ -z "$documents" ] || { kill -- "-$documents" && wait "$documents"; } 2>/dev/null || true
     stop_postgres "$cluster"
     rm -rf -- "$cluster"
 }
 
 # `cargo nextest` is not used: it would start a process for each test, each with a separate server. The tests of one process share a server.
 runner=(cargo test --no-fail-fast --quiet)
+# More tests at a time than processors, since most tests wait for a server process or for a time-out.
+export RUST_TEST_THREADS=$(($(nproc) * 2))
 totals='^test result:'
 coverage='valid requests [0-9]+$'
 
@@ -63,7 +68,7 @@ mkdir -p "$cluster"
 
 # The tests that use a database. The other tests run only with SQLite, since they do not depend on the database. The tests of the crate
 # openapi-diff run only once, since they do not depend on the revision either.
-with_database=(--lib --test api --test crash --test import --test settings_page --test receive)
+with_database=(--lib --test api --test crash --test import_export_and_keys --test settings_page --test inbound_messages)
 packages=(--workspace)
 
 postgres="${COUNTERPART_TEST_POSTGRES:-}"
@@ -82,6 +87,12 @@ for features in "" "rev-a"; do
     grep -E "$coverage" "$scratch/step.log" || fail "the output of the coverage has no table"
 done
 unset TMPDIR
+both=(env COUNTERPART_REV_A="$scratch/rev-a" COUNTERPART_REV_B="$scratch/rev-b")
+
+# The contract tests use one processor, and the steps below mostly wait. So they run at the same time.
+printf '%s\n' "== contract tests begin, after $SECONDS s"
+setsid "${both[@]}" tests/contract.sh >"$scratch/contract.log" 2>&1 &
+documents=$!
 
 # Read-your-writes with two processes on one database and a lagging standby.
 COUNTERPART_TEST_REPLAY_DELAY=300ms quietly "two processes and a standby" tests/standby.sh \
@@ -89,7 +100,7 @@ COUNTERPART_TEST_REPLAY_DELAY=300ms quietly "two processes and a standby" tests/
 grep -E '^statements on the standby' "$scratch/step.log"
 
 # PostgreSQL that accepts only TLS connections.
-COUNTERPART_BIN="$scratch/rev-b" quietly "PostgreSQL over TLS" tests/tls.sh
+COUNTERPART_BIN="$scratch/rev-b" quietly "PostgreSQL over TLS" tests/postgres_tls.sh
 grep -E '^connections over TLS' "$scratch/step.log"
 
 # Responses that the server sends before it has read the whole request body, also behind proxies with connection pools.
@@ -129,11 +140,14 @@ COUNTERPART_REV_B="$scratch/rev-b" quietly "fault experiments" tests/faults.sh
 grep -E '^fault experiments|skipped:' "$scratch/step.log" || fail "the output of tests/faults.sh has no totals"
 
 # The differences between the revisions must be exactly the documented ones.
-export COUNTERPART_REV_A="$scratch/rev-a" COUNTERPART_REV_B="$scratch/rev-b"
-quietly "replay on both revisions" cargo test --quiet --workspace --features rev-a --test replay -- --ignored --nocapture
+quietly "replay on both revisions" "${both[@]}" cargo test --quiet --workspace --features rev-a --test contract_replay -- --ignored --nocapture
 grep -E 'requests to both revisions' "$scratch/step.log"
 
-tests/contract.sh
+printf '%s\n' "== wait for the contract tests, after $SECONDS s"
+if wait "$documents"; then outcome=0; else outcome=$?; fi
+documents=
+cat "$scratch/contract.log"
+[ "$outcome" -eq 0 ] || fail "contract tests"
 
 echo "== all passed: revisions A and B, SQLite and PostgreSQL"
 cat "$scratch/totals"

@@ -11,7 +11,7 @@
 # Debian has no package of Citus. src/store/SCALING.md tells how to build it. Without it the script is skipped.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-. tests/postgres.sh
+. tests/postgres_servers.sh
 . tests/citus_cluster.sh
 
 messages=2000 seconds=5
@@ -29,7 +29,7 @@ if [ -n "${CITUS_COORDINATOR:-}" ]; then
     exit
 fi
 has_citus || { echo "skipped: Citus (the extension is missing in ${CITUS_PG_CONFIG:-pg_config}; see src/store/SCALING.md)" && exit 0; }
-. tests/scratch.sh
+. tests/temporary_folder.sh
 at_the_end() { stop_cluster "$scratch"; }
 
 chmod 755 "$scratch"

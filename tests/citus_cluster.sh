@@ -1,11 +1,11 @@
-# Starts and stops a Citus cluster of three nodes on loopback: a coordinator and two workers. To be sourced after tests/postgres.sh.
+# Starts and stops a Citus cluster of three nodes on loopback: a coordinator and two workers. To be sourced after tests/postgres_servers.sh.
 # Needs a PostgreSQL that has the extension Citus.
 
-# Whether the PostgreSQL that tests/postgres.sh finds has the extension.
+# Whether the PostgreSQL that tests/postgres_servers.sh finds has the extension.
 has_citus() {
     local config=${CITUS_PG_CONFIG:-$(command -v pg_config || true)} initdb
     [ -n "$config" ] && [ -f "$("$config" --sharedir)/extension/citus.control" ] || return
-    # tests/postgres.sh starts the newest PostgreSQL of the machine. That PostgreSQL must be the one with the extension.
+    # tests/postgres_servers.sh starts the newest PostgreSQL of the machine. That PostgreSQL must be the one with the extension.
     initdb=$(find /usr/lib/postgresql /usr/local/pgsql /opt/homebrew/opt -path '*/bin/initdb' 2>/dev/null | sort -V | tail -n 1)
     [ "$(dirname "$initdb")" = "$("$config" --bindir)" ]
 }
@@ -13,7 +13,8 @@ has_citus() {
 # start_node FOLDER [SETTING=VALUE…]: starts one node; sets `postgres` to its address.
 start_node() {
     mkdir -p "$1"
-    # The nodes have no certificates, so `citus.node_conninfo` turns off TLS between them. The sizes keep every counted statement.
+    # The nodes have no certificates, so `citus.node_conninfo` turns off TLS between them. The limits of the statement statistics are so
+    # large that no counted statement is dropped.
     start_postgres "$1" fsync=off full_page_writes=off shared_preload_libraries=citus,pg_stat_statements \
         citus.stat_statements_track=all citus.stat_statements_max=500000 citus.stat_statements_purge_interval=0 \
         pg_stat_statements.max=200000 wal_level=logical \

@@ -13,13 +13,13 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 export CARGO_TERM_COLOR="${CARGO_TERM_COLOR:-never}"
 
-. tests/steps.sh
+. tests/progress_output.sh
 . tests/contract/server.sh
 
 examples=(--max-examples 30)
 [ "${1:-}" = --long ] && examples=(--max-examples 300 --seed "${2:-$RANDOM}")
 
-. tests/scratch.sh
+. tests/temporary_folder.sh
 at_the_end() {
     stop_server
 }
@@ -80,9 +80,9 @@ for revision in rev-a rev-b; do
 done
 echo "10 generated clients of 5 generators, called" >>"$scratch/totals"
 for revision in rev-a rev-b; do
-    quietly "examples of the guides, $revision" tests/guides/run.py "$tools" "${binaries[$revision]}"
+    quietly "examples of the guides, $revision" tests/guides/guide_examples.py "$tools" "${binaries[$revision]}"
     printf '%s on %s\n' "$(tail -n 1 "$scratch/step.log")" "$revision" >>"$scratch/totals"
-    quietly "requests of the reference, $revision" tests/guides/reference.py "${binaries[$revision]}"
+    quietly "requests of the reference, $revision" tests/guides/api_reference_examples.py "${binaries[$revision]}"
     printf '%s, %s\n' "$(tail -n 1 "$scratch/step.log")" "$revision" >>"$scratch/totals"
 done
 # Node.js looks for modules next to the script that imports them, so the script is copied next to the modules.

@@ -11,8 +11,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 export CARGO_TERM_COLOR="${CARGO_TERM_COLOR:-never}"
 
-. tests/steps.sh
-. tests/scratch.sh
+. tests/progress_output.sh
+. tests/temporary_folder.sh
 
 # The URL that `cargo deny` uses by default.
 original=https://github.com/RustSec/advisory-db

@@ -9,7 +9,7 @@
 # Needs python3. Proxies that are not installed (haproxy, nginx) are skipped, with a message.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-. tests/steps.sh
+. tests/progress_output.sh
 . tests/contract/server.sh
 
 case "${1:-}" in
@@ -18,7 +18,7 @@ case "${1:-}" in
     *) echo "usage: tests/early_responses.sh [--long]" >&2 && exit 2 ;;
 esac
 
-. tests/scratch.sh
+. tests/temporary_folder.sh
 proxy=
 stop_proxy() {
     [ -n "$proxy" ] || return 0

@@ -12,15 +12,15 @@ binary=$(realpath "$1")
 kills=2
 [ "${2:-}" = --long ] && kills=20
 cd "$(dirname "$0")/.."
-. tests/postgres.sh
-. tests/steps.sh
+. tests/postgres_servers.sh
+. tests/progress_output.sh
 command -v pg_autoctl >/dev/null || { echo "skipped: failover (pg_autoctl is missing; install pg-auto-failover-cli and postgresql-15-auto-failover)" && exit 0; }
 
 programs=$(dirname "$(find /usr/lib/postgresql -path '*/bin/initdb' | sort -V | tail -n 1)")
 extension=$(dirname "$programs" | sed 's#/lib/#/share/#')/extension/pgautofailover.control
 [ -e "$extension" ] || { echo "skipped: failover ($extension is missing; install postgresql-15-auto-failover)" && exit 0; }
 
-. tests/scratch.sh
+. tests/temporary_folder.sh
 at_the_end() {
     # Kills the processes that the drill started. The variable HOME in their environment identifies those of pg_autoctl, which changes
     # their titles. The working directory identifies those of PostgreSQL, which overwrites its environment. Repeats the kill until no

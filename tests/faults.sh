@@ -11,10 +11,10 @@
 # the processes of other users.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-. tests/postgres.sh
-. tests/steps.sh
+. tests/postgres_servers.sh
+. tests/progress_output.sh
 
-. tests/scratch.sh
+. tests/temporary_folder.sh
 at_the_end() {
     stop_postgres "$scratch"
 }

@@ -12,8 +12,8 @@ set -euo pipefail
 given=$(realpath "$1")
 cd "$(dirname "$0")/.."
 
-. tests/steps.sh
-. tests/scratch.sh
+. tests/progress_output.sh
+. tests/temporary_folder.sh
 . tests/mcp/install_tools.sh
 
 # Copies the binary, since a build at the same time could overwrite it.

@@ -16,9 +16,9 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-. tests/steps.sh
-. tests/scratch.sh
-. tests/postgres.sh
+. tests/progress_output.sh
+. tests/temporary_folder.sh
+. tests/postgres_servers.sh
 . tests/contract/server.sh
 at_the_end() {
     stop_server

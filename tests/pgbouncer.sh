@@ -8,10 +8,10 @@
 # Needs what the suite needs, and pgbouncer; without it the script is skipped.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-. tests/postgres.sh
+. tests/postgres_servers.sh
 
 pgbouncer=$(PATH=$PATH:/usr/sbin command -v pgbouncer) || { echo "skipped: PgBouncer (pgbouncer is missing)" && exit 0; }
-. tests/scratch.sh
+. tests/temporary_folder.sh
 at_the_end() {
     [ ! -s "$scratch/pgbouncer.pid" ] || kill "$(cat "$scratch/pgbouncer.pid")" 2>/dev/null || true
     stop_postgres "$scratch"

@@ -12,7 +12,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 binary=$(realpath "${1:-target/debug/counterpart}")
-. tests/scratch.sh
+. tests/temporary_folder.sh
 processes=()
 at_the_end() {
     for process in "${processes[@]}"; do

@@ -8,9 +8,9 @@
 # Needs what the suite needs, and pg_basebackup, which comes with PostgreSQL.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-. tests/postgres.sh
+. tests/postgres_servers.sh
 
-. tests/scratch.sh
+. tests/temporary_folder.sh
 at_the_end() {
     stop_postgres "$scratch/standby"
     stop_postgres "$scratch"

@@ -36,7 +36,8 @@
 //! - `m0018_restricted_tokens` adds grants (permissions) to tokens, and creates the table of accepted signed requests of bridges (replay
 //!   protection).
 //! - `m0019_sandbox` creates the table that identifies a database as a sandbox.
-//! - `m0020_former_sort_positions` creates the table of former sort positions of rows, for as-of cursors (pagination through a snapshot of a list).
+//! - `m0020_former_sort_positions` creates the table of former sort positions of rows, for as-of cursors (pagination through a snapshot of a
+//!   list).
 //! - `m0021_record_changes` creates the log of changed records for the feed of changes, and the state of each store's feed.
 //! - `m0022_sort_positions_on_sqlite` reduces the writes of `m0020_former_sort_positions` when a row's sort position changes, on SQLite.
 //! - `m0023_links_by_email` adds the e-mail address to which a sign-in link was sent.

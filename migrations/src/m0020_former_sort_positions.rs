@@ -30,7 +30,7 @@ impl MigrationName for Migration {
 /// The lists whose rows change their sort position, each with its sort column.
 pub const LISTS: [(&str, &str); 3] = [("tickets", "sort_at"), ("conversations", "sort_at"), ("contacts", "updated_at")];
 
-// No foreign keys: a row of a list may be deleted, and its former positions expire by themselves.
+// No foreign keys: a former position may outlive its row. The server deletes former positions when they are too old for any cursor.
 pub(crate) const TABLE: &str = "
 CREATE TABLE former_places (
     store_id {text} NOT NULL,

@@ -85,8 +85,8 @@ fn up_on_sqlite() -> Vec<String> {
     let mut statements = Vec::new();
     for (table, kind, id) in RECORDS {
         for (event, row) in EVENTS {
-            // An update that changes `placed_by` is no change of the record, and is not recorded. The triggers of `m0020_former_sort_positions` and
-            // `m0022_sort_positions_on_sqlite` make such updates.
+            // An update that changes `placed_by` is no change of the record, and is not recorded. The triggers of
+            // `m0020_former_sort_positions` and `m0022_sort_positions_on_sqlite` make such updates.
             let of_record =
                 if event == "UPDATE" && LISTS.iter().any(|(list, _)| *list == table) { "OLD.placed_by = NEW.placed_by AND " } else { "" };
             statements.push(format!(

@@ -78,8 +78,8 @@ fn up_on_postgres() -> Vec<String> {
         .extend(LISTS.into_iter().map(|(table, place)| moved_on_postgres(table, place, "(date_part('epoch', now()) * 1000)::bigint")));
     statements.extend(
         [
-            // `SECURITY DEFINER` makes the function run as the owner of the tables, who alone may enable their triggers. The server may be
-            // connected as another role.
+            // `SECURITY DEFINER` makes the function run with the permissions of the role that owns the tables. Only this role may enable
+            // their triggers, and the server may be connected as another role.
             "CREATE FUNCTION record_changes_of(recorded text) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS \
              $$BEGIN \
              IF EXISTS (SELECT 1 FROM pg_trigger WHERE tgrelid = recorded::regclass AND tgname = recorded || '_recorded_on_insert' \

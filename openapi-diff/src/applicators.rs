@@ -12,9 +12,9 @@ use super::{
     classification::Pair,
     comparison_state::{Differ, Location},
     keyword_applicability::Applicability,
-    resolve::{Resolved, element, inner},
     rules,
     schema::{Subschemas, members_of},
+    schema_resolution::{Resolved, element, inner},
     semantics::only,
     values::{Object, is_annotation, items, keys, members},
 };

@@ -150,11 +150,11 @@ pub(super) struct Differ<'a> {
     pub new: DocumentIndex<'a>,
     unchanged: HashSet<String>,
     pub found: Vec<Finding>,
-    /// The remaining number of pairs of schemas that may be compared at every location where they are used. At zero, each pair is compared
-    /// only once within one body or parameter.
+    /// The remaining number of pairs of schemas that may be compared at every location where they are used. Once it is zero, a body or
+    /// parameter is compared in the other mode, in which each pair is compared only once.
     pub left: usize,
-    /// The remaining number of pairs of schemas that may be compared in the mode that compares each pair only once within one body or
-    /// parameter.
+    /// The remaining number of pairs of schemas that may be compared in the mode in which each pair is compared only once within one body
+    /// or parameter.
     pub left_once: usize,
     memory: CheckCaches<'a>,
     /// A cache of witnesses, by the memory addresses of the two schemas and the direction.

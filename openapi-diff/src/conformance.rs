@@ -8,10 +8,10 @@ use super::{
     read::Document,
     references::DocumentIndex,
     replay::Answer,
-    resolve::inner,
     responses::{covering, status},
     rules::Direction,
     schema::members_of,
+    schema_resolution::inner,
     semantics::{Arena, CheckCaches, DocumentRole, SchemaChecker, SideSchema, Validity},
     values::{Object, empty, items, members},
 };
@@ -42,7 +42,7 @@ impl Document {
     }
 
     /// Returns the faults of a response: an unlisted status, a missing required header, or a body that the schema of this document refuses.
-    /// What the check cannot decide, such as whether a value has an unknown format, is no fault.
+    /// Where the check cannot decide, for example because a format is unknown, no fault is reported.
     pub fn faults(&self, operation: &str, answer: &Answer) -> Vec<String> {
         let Some(described) = self.described(operation) else { return vec![format!("the document has no {operation}")] };
         let responses = members(described.get("responses").unwrap_or(empty()));

@@ -9,16 +9,16 @@ use serde_json::{Value, json};
 
 use super::{
     comparison_state::{Differ, Location},
-    keywords,
     references::{DocumentIndex, name_of, reference, reference_of_mapping},
-    resolve::resolve,
     rules,
     schema::Subschemas,
+    schema_resolution::resolve,
+    validation_keywords,
     values::{Object, empty, items, keys, members, step, text},
 };
 
 pub(super) fn discriminator(differ: &mut Differ, at: &Location, old: &Object, new: &Object) {
-    if !keywords::shaped(differ, at, "discriminator", old, new, Value::is_object) {
+    if !validation_keywords::shaped(differ, at, "discriminator", old, new, Value::is_object) {
         return;
     }
     let (before, after) = match (old.get("discriminator"), new.get("discriminator")) {
@@ -44,7 +44,7 @@ pub(super) fn discriminator(differ: &mut Differ, at: &Location, old: &Object, ne
         (Some(_), Some(_)) => {}
         _ => differ.report_keyword(at, "propertyName", before.get("propertyName"), after.get("propertyName")),
     }
-    if keywords::shaped(differ, at, "mapping", before, after, Value::is_object) {
+    if validation_keywords::shaped(differ, at, "mapping", before, after, Value::is_object) {
         let mapping = |object: &Object| members(object.get("mapping").unwrap_or(empty())).clone();
         let (was, is) = (mapping(before), mapping(after));
         for value in keys(&was, &is) {

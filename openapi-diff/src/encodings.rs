@@ -8,8 +8,8 @@ use super::{
     comparison_state::{Differ, Location},
     headers::headers,
     references::DocumentIndex,
-    resolve::{inner, resolve},
     rules,
+    schema_resolution::{inner, resolve},
     values::{Object, canonical, empty, flag, keys, members, text, without_annotations},
 };
 

@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 
 use super::{
     comparison_state::Differ,
-    keywords,
     rules::{self, Rule},
+    validation_keywords,
     values::{Object, is_annotation, keys, text},
 };
 
@@ -66,16 +66,17 @@ impl<'o> Applicability<'o> {
             }
             (types, _) => types,
         };
-        [self.old, self.new]
-            .map(|schema| keywords::named_types(schema).is_none_or(|named| types.is_empty() || types.iter().any(|one| named.contains(one))))
+        [self.old, self.new].map(|schema| {
+            validation_keywords::named_types(schema).is_none_or(|named| types.is_empty() || types.iter().any(|one| named.contains(one)))
+        })
     }
 
     pub fn compares(&self, key: &str) -> bool {
-        if keywords::has_odd_type(self.old) || keywords::has_odd_type(self.new) {
+        if validation_keywords::has_odd_type(self.old) || validation_keywords::has_odd_type(self.new) {
             return true;
         }
         if self.excluded {
-            return keywords::is_of_any_type(key) || key.starts_with("x-") && key != "x-extensible-enum";
+            return validation_keywords::is_of_any_type(key) || key.starts_with("x-") && key != "x-extensible-enum";
         }
         self.takes(key) == [true, true]
     }

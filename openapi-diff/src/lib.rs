@@ -1,15 +1,15 @@
 #![doc = include_str!("../README.md")]
 //! # How the crate is organised
 //!
-//! - `read` parses a document, and `referenced_files` loads the files that the document refers to. `references` resolves `$ref`. `resolve`
-//!   merges `allOf` into one schema.
-//! - `compare` starts the comparison, and `comparison_state` holds its state. `operations`, `parameters`, `security`, `servers`, `responses`,
-//!   `headers`, `media_types` and `encodings` compare the parts of an operation.
-//! - `schema` compares two schemas. `object_keywords`, `keywords`, `keyword_applicability`, `one_of_any_of`, `variant_pairing`,
+//! - `read` parses a document, and `referenced_files` loads the files that the document refers to. `references` resolves `$ref`.
+//!   `schema_resolution` merges `allOf` into one schema.
+//! - `compare` starts the comparison, and `comparison_state` holds its state. `operations`, `parameters`, `security`, `servers`,
+//!   `responses`, `headers`, `media_types` and `encodings` compare the parts of an operation.
+//! - `schema` compares two schemas. `object_keywords`, `validation_keywords`, `keyword_applicability`, `one_of_any_of`, `variant_pairing`,
 //!   `discriminators` and `applicators` compare the parts of a schema. `classification` and `semantics` compare the values that two schemas
 //!   accept (validity, schema containment, counter-examples).
-//! - `rules` is the table of rules and classes. `report` holds the changes. `migration_notes` adds notes for integrators to the
-//!   changes. `gate` applies the decisions of a team.
+//! - `rules` is the table of rules and classes. `report` holds the changes. `migration_notes` adds notes for integrators to the changes.
+//!   `ci_gate` applies the decisions of a team.
 //! - `conformance` checks a response against a document. `replay` compares the responses of two servers.
 //! - `grouping` groups the changes for display. `text_and_markdown` and `html` render text, Markdown and HTML. `report_formats` renders
 //!   SARIF, JUnit XML and annotations of GitHub Actions.
@@ -17,18 +17,17 @@
 #![warn(clippy::unwrap_used, clippy::expect_used)]
 
 mod applicators;
+mod ci_gate;
 mod classification;
 mod compare;
 mod comparison_state;
 mod conformance;
 mod discriminators;
 mod encodings;
-mod gate;
 mod grouping;
 mod headers;
 mod html;
 mod keyword_applicability;
-mod keywords;
 mod media_types;
 mod migration_notes;
 mod object_keywords;
@@ -41,19 +40,20 @@ mod references;
 pub mod replay;
 mod report;
 mod report_formats;
-mod resolve;
 mod responses;
 mod rules;
 mod schema;
+mod schema_resolution;
 mod security;
 mod semantics;
 mod servers;
 mod text_and_markdown;
+mod validation_keywords;
 mod values;
 mod variant_pairing;
 
+pub use ci_gate::{Approval, Approvals, Gate, Ignored, Severities};
 pub use compare::diff;
-pub use gate::{Approval, Approvals, Gate, Ignored, Severities};
 pub use html::{DocumentedAt, PageContext, STYLE};
 pub use migration_notes::{Note, NoteMismatches, Notes};
 pub use read::{Document, Unreadable};

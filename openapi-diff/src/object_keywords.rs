@@ -8,12 +8,12 @@ use super::{
     applicators::{allows_everything, allows_nothing},
     classification::Pair,
     comparison_state::{Differ, Location, RefusalCause},
-    keywords,
     references::reference,
-    resolve::{Resolved, inner, resolve},
     rules::{self, Direction},
     schema::{Subschemas, members_of},
+    schema_resolution::{Resolved, inner, resolve},
     semantics::depends_on,
+    validation_keywords,
     values::{Object, empty, flag, is_annotation, items, keys, members, step},
 };
 
@@ -27,8 +27,8 @@ impl<'a> Differ<'a> {
         pair: &Pair<'_, 'a>,
         below: &mut Subschemas<'_, 'a>,
     ) {
-        if keywords::shaped(self, at, "properties", one, other, Value::is_object)
-            & keywords::shaped(self, at, "required", one, other, is_names)
+        if validation_keywords::shaped(self, at, "properties", one, other, Value::is_object)
+            & validation_keywords::shaped(self, at, "required", one, other, is_names)
         {
             self.properties(at, old, new, one, other, below);
         }
@@ -58,7 +58,7 @@ impl<'a> Differ<'a> {
         }
         self.reclassify_findings(at, pair, [one, other], from, &["additionalProperties"]);
         self.dependent_required(at, [one, other], pair);
-        if keywords::shaped(self, at, "patternProperties", one, other, Value::is_object) {
+        if validation_keywords::shaped(self, at, "patternProperties", one, other, Value::is_object) {
             let (before, after) = (old.member("patternProperties"), new.member("patternProperties"));
             for pattern in keys(members_of(&before), members_of(&after)) {
                 let (before, after) = (inner(&before, pattern), inner(&after, pattern));
@@ -100,7 +100,9 @@ impl<'a> Differ<'a> {
     /// Compares `dependentRequired`: properties that are required if another property is present.
     fn dependent_required(&mut self, at: &Location, [one, other]: [&Object; 2], pair: &Pair<'_, 'a>) {
         const KEY: &str = "dependentRequired";
-        if !keywords::shaped(self, at, KEY, one, other, |value| value.as_object().is_some_and(|names| names.values().all(is_names))) {
+        if !validation_keywords::shaped(self, at, KEY, one, other, |value| {
+            value.as_object().is_some_and(|names| names.values().all(is_names))
+        }) {
             return;
         }
         let from = self.found.len();

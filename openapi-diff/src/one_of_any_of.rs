@@ -12,12 +12,12 @@ use super::{
     classification::Pair,
     comparison_state::{Differ, Location},
     discriminators::{by_discriminator, discriminator},
-    keywords,
     references::{DocumentIndex, MAX_REFERENCE_CHAIN, name_of, reference},
-    resolve::{Resolved, element, resolve},
     rules::{self, Direction},
     schema::Subschemas,
+    schema_resolution::{Resolved, element, resolve},
     semantics::{DocumentRole, Overlap, SideSchema, is_of},
+    validation_keywords,
     values::{Object, empty, is_annotation, items, members, step},
     variant_pairing::Pairing,
 };
@@ -125,11 +125,11 @@ fn choice<'a>(side: &DocumentIndex<'a>, flat: &Resolved<'a>) -> Option<(&'static
             if !all.iter().all(of_type) {
                 all = all.into_iter().map(|variant| Cow::Owned(json!({ "allOf": [{ "type": named }, variant] }))).collect();
             }
-            if !side.document.is_3_1() && keywords::takes_null(side, object) {
+            if !side.document.is_3_1() && validation_keywords::takes_null(side, object) {
                 all.push(Cow::Owned(null));
             }
         }
-        None if keywords::takes_null(side, object) => all.push(Cow::Owned(null)),
+        None if validation_keywords::takes_null(side, object) => all.push(Cow::Owned(null)),
         None => {}
     }
     Some((key, all))
@@ -177,8 +177,8 @@ pub(super) fn written<'a>(schema: &Cow<'a, Value>) -> Option<Cow<'a, Value>> {
     }
 }
 
-/// Compares a choice (`oneOf`, `anyOf`) with a schema that is no choice, and returns true. Returns false without comparing if the schemas
-/// are two choices or no choice, or if a schema cannot be treated as a list of variants.
+/// Compares a choice (`oneOf`, `anyOf`) with a schema that is no choice, and returns true. Returns false without comparing if both schemas
+/// are choices, if neither is a choice, or if one of them cannot be treated as a list of variants.
 pub(super) fn compare_with_one<'a>(
     differ: &mut Differ<'a>,
     at: &Location,

@@ -6,11 +6,11 @@ use serde_json::Value;
 
 use super::{
     comparison_state::{Differ, Location},
-    keywords,
     media_types::{Named, content, name},
     references::{DocumentIndex, reference},
-    resolve::resolve,
     rules,
+    schema_resolution::resolve,
+    validation_keywords,
     values::{Object, both_same, canonical, empty, flag, is_annotation, items, members, order, text, without_annotations},
 };
 
@@ -209,7 +209,8 @@ pub(super) fn written(differ: &mut Differ, at: &Location, old: &Object, new: &Ob
 /// Whether the values of a parameter are neither lists nor objects.
 fn plain(side: &DocumentIndex, parameter: &Object) -> bool {
     let schema = parameter.get("schema").map(|schema| resolve(side, Cow::Owned(schema.clone())).schema.into_owned());
-    let types = schema.as_ref().and_then(|schema| keywords::named_types(members(schema)).map(|types| types.into_iter().all(is_plain)));
+    let types =
+        schema.as_ref().and_then(|schema| validation_keywords::named_types(members(schema)).map(|types| types.into_iter().all(is_plain)));
     types.unwrap_or_default()
 }
 
@@ -267,6 +268,6 @@ fn list<'a>(side: &DocumentIndex<'a>, parameter: &Object, schema: &'a Value, pla
 /// Returns the types of a schema in words.
 fn kind(side: &DocumentIndex, schema: &Value) -> Value {
     let schema = resolve(side, Cow::Owned(schema.clone())).schema.into_owned();
-    let types = keywords::named_types(members(&schema)).unwrap_or_default();
+    let types = validation_keywords::named_types(members(&schema)).unwrap_or_default();
     types.into_iter().collect::<Vec<_>>().join(" or ").into()
 }

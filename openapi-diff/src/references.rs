@@ -25,7 +25,7 @@ pub(super) struct DocumentIndex<'a> {
     /// The schemas that have an anchor, by the name of the anchor: the JSON pointer and the value of each schema. A name that
     /// occurs twice is left out.
     anchors: HashMap<&'a str, (String, &'a Value)>,
-    /// Schemas by their `$id`. Each schema has an entry for the whole identifier and one for its last path segment.
+    /// Schemas by their `$id`. Each schema has an entry for the whole identifier and one for the last path segment of the identifier.
     ids: HashMap<&'a str, &'a Value>,
     /// Every reference of the document and of its files.
     all: BTreeSet<String>,

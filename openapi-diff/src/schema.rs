@@ -17,12 +17,12 @@ use super::{
     classification::Pair,
     comparison_state::{Differ, Location, RefusalCause},
     keyword_applicability::Applicability,
-    keywords::{self, GROUPS},
     one_of_any_of,
     references::reference,
-    resolve::{Resolved, element, resolve},
     rules,
+    schema_resolution::{Resolved, element, resolve},
     semantics::{DocumentRole, SideSchema},
+    validation_keywords::{self, GROUPS},
     values::{Object, both_same, canonical, empty, is_annotation, items, keys, members, without_annotations},
 };
 
@@ -187,7 +187,7 @@ impl<'a> Differ<'a> {
             self.report_values(&rules::TYPE_NAME_CHANGED, at, named(old).as_ref(), named(new).as_ref());
         }
         let from = self.found.len();
-        let excluded = keywords::types_exclude(self, at, one, other);
+        let excluded = validation_keywords::types_exclude(self, at, one, other);
         let reach = Applicability::new(one, other, excluded);
         // If the schemas have no type in common, `types_exclude` has reported that, so the type is not compared again.
         for group in GROUPS.iter().filter(|group| reach.compares(group.keys[0]) && !(excluded && group.keys[0] == "type")) {

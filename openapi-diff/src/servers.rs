@@ -4,9 +4,8 @@ use serde_json::Value;
 
 use super::{
     comparison_state::{Differ, Location},
-    keywords,
     media_types::{Named, name},
-    rules,
+    rules, validation_keywords,
     values::{Object, both_same, canonical, empty, items, keys, members, same, text, without_annotations},
 };
 
@@ -54,7 +53,7 @@ pub(super) fn compare_servers(differ: &mut Differ, at: &Location, old: Option<&V
 }
 
 pub(super) fn server(differ: &mut Differ, at: &Location, old: &Object, new: &Object) {
-    if keywords::shaped(differ, at, "variables", old, new, Value::is_object) {
+    if validation_keywords::shaped(differ, at, "variables", old, new, Value::is_object) {
         let [before, after] = [old, new].map(|server| members(server.get("variables").unwrap_or(empty())));
         for name in keys(before, after) {
             let at = at.part(&format!("variable {name}"));
@@ -78,7 +77,7 @@ pub(super) fn server(differ: &mut Differ, at: &Location, old: &Object, new: &Obj
 
 /// Compares a server variable: its allowed values and its default.
 fn variable(differ: &mut Differ, at: &Location, old: &Object, new: &Object) {
-    if keywords::shaped(differ, at, "enum", old, new, Value::is_array) {
+    if validation_keywords::shaped(differ, at, "enum", old, new, Value::is_array) {
         let (before, after) = (items(old.get("enum")), items(new.get("enum")));
         match (old.contains_key("enum"), new.contains_key("enum")) {
             (false, true) => differ.report_values(&rules::VARIABLE_LIMITED, at, None, new.get("enum")),
@@ -96,7 +95,7 @@ fn variable(differ: &mut Differ, at: &Location, old: &Object, new: &Object) {
             }
         }
     }
-    if keywords::shaped(differ, at, "default", old, new, Value::is_string) && old.get("default") != new.get("default") {
+    if validation_keywords::shaped(differ, at, "default", old, new, Value::is_string) && old.get("default") != new.get("default") {
         let none = Value::from("nothing");
         let [before, after] = [old, new].map(|variable| variable.get("default").unwrap_or(&none));
         differ.report_values(&rules::VARIABLE_DEFAULT_CHANGED, at, Some(before), Some(after));

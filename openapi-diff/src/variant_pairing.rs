@@ -18,8 +18,8 @@ use super::{
     comparison_state::Differ,
     one_of_any_of::Variants,
     references::{DocumentIndex, name_of, reference, reference_of_mapping},
-    resolve::resolve,
     rules::Direction,
+    schema_resolution::resolve,
     semantics::{DocumentRole, SideSchema},
     values::{canonical, hex, members, sha256},
 };

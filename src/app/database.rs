@@ -64,13 +64,14 @@ async fn clocks_of(db: &Db) -> store::Result<ClocksAndIds> {
     Ok(ahead.map_or_else(ClocksAndIds::real, |ahead| ClocksAndIds::real().in_sandbox(ahead)))
 }
 
-/// Prepares an open database. Deletes the former sort positions of rows if another database server recorded them, as in a database that was
-/// restored from a dump. Sets the keys that encrypt stored secrets, if there are any, and encrypts secrets that are stored in plain text.
+/// Prepares an open database. Deletes the former sort positions of rows, which cursors use, if another database server recorded them, as in
+/// a database that was restored from a dump. Sets the keys that encrypt stored secrets, if there are any, and encrypts secrets that are
+/// stored in plain text.
 async fn prepared(config: &Config, db: Db) -> store::Result<Db> {
     db.discard_foreign_positions().await?;
     let db = db.with_secret_keys(secret_keys(config)?);
     let sealed = match db.encrypt_plain().await {
-        // A node of the cluster is away. The server starts nevertheless, and serves the stores of the other nodes.
+        // A node of the distributed database is unreachable. The server starts nevertheless, and serves the stores of the other nodes.
         Err(error @ store::Error::Unavailable(_)) if db.is_distributed() => {
             tracing::warn!(%error, "secrets that are stored as they are were not looked for");
             0

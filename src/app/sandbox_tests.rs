@@ -2,5 +2,5 @@
 //! a store on the fake clock of the test suite.
 
 mod clock_advance_tests;
-mod clocked_shop;
+mod fixture;
 mod half_year_equivalence;

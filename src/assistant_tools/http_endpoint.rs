@@ -1,8 +1,8 @@
 //! The MCP endpoint: serves the assistant tools over HTTP at `POST /mcp`.
 //!
 //! A request is authenticated in the same way as a request to the API, before rmcp, the library that implements MCP, handles it. A wrong
-//! key gets 401. A call of a tool for which the key has no scope, and a request from a foreign host or origin, get 403. These errors have
-//! the format of the API's errors.
+//! key gets 401. A call of a tool for which the key has no scope gets 403, and so does a request whose host or origin is not permitted.
+//! These errors have the format of the API's errors.
 
 use std::{
     collections::{HashMap, HashSet},

@@ -19,7 +19,6 @@ use super::{errors::ToolError, schemas};
 use crate::{
     domain::api_key_scopes::Scope,
     http::{
-        document::contract_document,
         machinery::{
             auth::API_KEY,
             envelope::{JSON, REQUEST_ID},
@@ -28,6 +27,7 @@ use crate::{
             routing::PREFIX,
             success_responses::REPLAYED,
         },
+        openapi::contract_document,
     },
 };
 
@@ -123,8 +123,9 @@ impl Input {
         self
     }
 
-    /// Continues after an earlier result. `text` is `SIZE.SKIP.CURSOR`, as [`Self::cursor`] writes it: the page size, the number of records
-    /// to leave out, and the operation's own cursor. Any other text is passed on to the operation, which refuses it.
+    /// Continues after an earlier result. `text` is `SIZE.SKIP.CURSOR`, as [`Self::cursor`] writes it: the page size (0 if the call named
+    /// none), the number of records to leave out, and the operation's own cursor. Any other text is passed on to the operation, which
+    /// refuses it.
     #[must_use]
     pub fn after(mut self, text: &str) -> Self {
         let mut parts = text.splitn(3, '.');

@@ -2,7 +2,7 @@
 
 use rmcp::model::{ReadResourceResult, Resource, ResourceContents};
 
-use crate::http::{document::contract_document, events};
+use crate::http::{events, openapi::contract_document};
 
 struct Document {
     uri: &'static str,

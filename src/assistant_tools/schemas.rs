@@ -7,7 +7,7 @@
 use serde_json::{Map, Value, json};
 
 use super::operations;
-use crate::http::document::openapi_3_1::modern;
+use crate::http::openapi::openapi_3_1::modern;
 
 /// The largest output schema, in bytes.
 pub const MAX_OUTPUT_BYTES: usize = 4096;

@@ -16,7 +16,7 @@ use crate::{
         api_keys::{Caller, hexadecimal},
         events::Actor,
     },
-    http::document::canonical_form::sorted,
+    http::openapi::canonical_form::sorted,
     service::Service,
 };
 

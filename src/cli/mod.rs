@@ -4,7 +4,7 @@
 //! arguments are invalid. `contract` has exit codes of its own.
 
 mod backup;
-mod bridge;
+mod channel_bridge;
 mod clock;
 mod completions_and_man_pages;
 mod contract;
@@ -86,7 +86,7 @@ pub enum Command {
     Key(key::KeyCommand),
     /// Deliver the messages of channel accounts through HTTP endpoints
     #[command(subcommand)]
-    Bridge(bridge::BridgeCommand),
+    Bridge(channel_bridge::BridgeCommand),
     /// Subscribe endpoints to events, and show what was delivered to them
     #[command(subcommand)]
     Webhook(webhook::WebhookCommand),

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use super::{CliResult, Failed, print};
 use crate::{
     config::switch,
-    http::{document::contract_document, events, settings},
+    http::{events, openapi::contract_document, settings},
 };
 
 #[derive(Args, Debug)]

@@ -12,7 +12,7 @@ use crate::{
     app::{Addresses, App, ClientSettings, ServedDatabase, ToolSettings, open_served, report_secrets},
     assistant_tools::ToolPermissions,
     config::{Config, switch},
-    delivery::{channel_connector::Connectors, sign_in_mails::Mailer, simulator::Simulator},
+    delivery::{channel_connector::Connectors, channel_simulator::Simulator, sign_in_mails::Mailer},
     domain::clock::Clock,
     http::machinery::{
         cors::{self, Cors},

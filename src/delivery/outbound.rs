@@ -1,4 +1,4 @@
-//! Worker of the outbound message queue (outbox): sends each queued message to its channel. `service::outbound` decides the retries.
+//! Worker of the outbound message queue (outbox): sends each queued message to its channel. `service::outbox` decides the retries.
 //!
 //! The outcome of each attempt is recorded in a transaction after the attempt. So a message counts as sent only after its channel has
 //! accepted it. Messages of one conversation are sent in order, one at a time; messages of different conversations are sent in parallel.
@@ -9,16 +9,16 @@ mod tests;
 use std::time::Duration;
 
 use super::{
-    bridge::BridgeConnectors,
+    channel_bridge::BridgeConnectors,
     channel_connector::{Connector, Connectors},
     signing_http_client::ClientBuildError,
     worker::{OnOutcome, Queue, Worker, jitter, settle, uncounted},
 };
 use crate::{
-    domain::{delivery_targets::Targets, ids::StoreId, outbound_messages::NO_CONNECTOR, time::Timestamp},
+    domain::{ids::StoreId, outbound_messages::NO_CONNECTOR, ssrf_policy::Targets, time::Timestamp},
     service::{
         Result, Service,
-        outbound::{LEASE_MILLIS, SendOutcome},
+        outbox::{LEASE_MILLIS, SendOutcome},
     },
     store::queues::{
         concurrency::AttemptLimits,

@@ -102,8 +102,8 @@ fn one_line(name: &str) -> String {
 pub struct SignInMails {
     pub service: Service,
     pub mailer: Mailer,
-    /// The addresses that people entered. While the task runs it holds the lock, so a task that the supervisor restarts receives addresses
-    /// only after the former task has ended.
+    /// The addresses that people entered. The running task holds the lock. So after a restart by the supervisor, the new task receives
+    /// addresses only once the former task has ended.
     pub requests: Arc<Mutex<mpsc::Receiver<String>>>,
     pub on_outcome: OnOutcome,
 }

@@ -1,8 +1,8 @@
 //! Outbound HTTP client with SSRF protection, and the signing of requests (Standard Webhooks).
 //!
-//! Called by `webhooks` and `bridge`. DNS names resolve only to addresses that `ssrf_guard` permits. Redirects are not followed, and no
-//! proxy is used. The time-out covers the whole response. A URL with a literal IP address involves no DNS, so the guard does not see it:
-//! callers check it with [`Targets::check`] first.
+//! Called by `webhooks` and `channel_bridge`. DNS names resolve only to addresses that `ssrf_guard` permits. Redirects are not followed,
+//! and no proxy is used. The time-out covers the whole response. A URL with a literal IP address involves no DNS, so the guard does not see
+//! it: callers check it with [`Targets::check`] first.
 //!
 //! Connections are reused for later requests. A receiver may close a connection just as the client writes the next request to it; this
 //! is no failure of the receiver. So the client repeats a request whose connection ended without a response: once, immediately, on a new
@@ -23,7 +23,7 @@ use reqwest::{
 use url::Url;
 
 use super::ssrf_guard::{Guard, SystemResolver};
-use crate::domain::{delivery_targets::Targets, retry_backoff::LONGEST_ASKED, time::Timestamp, webhooks::SigningSecret};
+use crate::domain::{retry_backoff::LONGEST_ASKED, ssrf_policy::Targets, time::Timestamp, webhooks::SigningSecret};
 
 /// The maximum number of bytes of a response body that are read.
 pub const MAX_RESPONSE_BYTES: usize = 64 * 1024;

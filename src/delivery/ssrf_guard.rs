@@ -8,7 +8,7 @@ use std::{net::SocketAddr, sync::Arc};
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
-use crate::domain::delivery_targets::Targets;
+use crate::domain::ssrf_policy::Targets;
 
 /// The error of a name without a permitted address. It is the same whether or not the name exists, since users who may set
 /// an endpoint must not be able to probe internal names.

@@ -15,8 +15,8 @@ use super::{
 };
 use crate::{
     domain::{
-        delivery_targets::Targets,
         ids::StoreId,
+        ssrf_policy::Targets,
         time::Timestamp,
         webhooks::{Attempted, EndpointAnswer, MAX_ANSWER_CHARS, WebhookDelivery},
     },
@@ -37,7 +37,7 @@ const TIMEOUT: Duration = Duration::from_secs(15);
 /// The reasons of failed attempts are cut to this many characters.
 const MAX_REASON_CHARS: usize = 500;
 
-/// The event queue.
+/// The queue of events to be delivered to webhooks.
 #[derive(Clone)]
 pub struct WebhookQueue {
     service: Service,

@@ -6,7 +6,7 @@ use email_address::{EmailAddress, Options};
 
 use super::{ids::ContactId, text::joined_name, time::Timestamp};
 
-/// A contact.
+/// A contact: a person with whom the store exchanges messages, such as a customer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contact {
     pub id: ContactId,

@@ -7,7 +7,7 @@ use super::{
     time::Timestamp,
 };
 
-/// A conversation with its counters.
+/// A conversation: the messages between a contact and a channel account of the store. The record includes their counters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conversation {
     pub id: ConversationId,

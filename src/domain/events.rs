@@ -37,7 +37,7 @@ impl Actor {
     }
 }
 
-/// A domain event.
+/// A domain event: one recorded change, which webhooks deliver to their subscribers.
 #[derive(Clone, Debug)]
 pub struct Event {
     pub id: String,

@@ -326,7 +326,7 @@ impl ScalarKind {
     }
 }
 
-/// Returns midnight UTC of a date with a four-digit year, in Unix milliseconds.
+/// Returns midnight UTC of a date `YYYY-MM-DD`, in Unix milliseconds; `None` if the text is not such a date.
 fn date_millis(text: &str) -> Option<f64> {
     let bytes = text.as_bytes();
     let spelled =
@@ -338,7 +338,7 @@ fn date_millis(text: &str) -> Option<f64> {
     Some(date.and_time(chrono::NaiveTime::MIN).and_utc().timestamp_millis() as f64)
 }
 
-/// Returns the depth of a tree of select options. Contact fields may have four levels (API contract, section 8).
+/// Returns the depth of a tree of select options. The tree of a contact field has at most four levels (API contract, section 8).
 pub fn options_depth(options: &Value) -> usize {
     let Some(options) = options.as_array() else { return 0 };
     options.iter().map(|option| 1 + option.get("children").map_or(0, options_depth)).max().unwrap_or(0)

@@ -86,7 +86,7 @@ pub struct MessageView {
     pub account: Option<ChannelRef>,
 }
 
-/// An internal comment.
+/// An internal comment on a conversation, which the contact does not see.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Comment {
     pub id: CommentId,

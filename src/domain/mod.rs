@@ -6,12 +6,11 @@
 
 pub mod api_key_scopes;
 pub mod api_keys;
-pub mod bridges;
+pub mod channel_bridges;
 pub mod clock;
 pub mod contacts;
 pub mod conversations;
 pub mod delivery_outcome;
-pub mod delivery_targets;
 pub mod drafts;
 pub mod events;
 pub mod exact_json;
@@ -38,6 +37,7 @@ pub mod search;
 pub mod send_requests;
 pub mod settings_access;
 pub mod signed_requests;
+pub mod ssrf_policy;
 pub mod stores_and_accounts;
 pub mod templates;
 pub mod text;

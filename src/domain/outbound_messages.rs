@@ -197,7 +197,9 @@ pub fn accepts_at_once(channel: &str) -> bool {
 /// Backoff schedule: the pause in milliseconds after each failed attempt. The attempt after the last pause is the last attempt.
 const PAUSES: [i64; 6] = [1_000, 5_000, 30_000, 120_000, 600_000, 1_800_000];
 
-/// Returns the time of the next attempt; `None` at the end of the schedule. `asked` is the pause that the channel asked for.
+/// Returns the time of the next attempt after `attempts` attempts, the last of which ended at `ended`; `None` at the end of the schedule.
+/// `asked` is the pause in milliseconds that the channel asked for. `jitter`, between 0 and 1, makes a pause of the schedule up to a fifth
+/// shorter or longer.
 pub fn next_attempt(attempts: i64, ended: Timestamp, asked: Option<i64>, jitter: f64) -> Option<Timestamp> {
     retry_backoff::next_attempt(&PAUSES, attempts, ended, asked, jitter)
 }

@@ -41,13 +41,13 @@ pub const CHANNELS: [&str; 11] =
 /// differs from those of other channels.
 pub const WHATSAPP: &str = "whatsapp";
 
-/// Account statuses.
+/// The statuses of an account: the states of its connection to the channel.
 pub const ACCOUNT_STATUSES: [&str; 5] = ["healthy", "degraded", "reauthorization_required", "restricted", DISCONNECTED];
 
 /// The status of an inactive account. The list of accounts in the API leaves such accounts out.
 pub const DISCONNECTED: &str = "disconnected";
 
-/// A channel account.
+/// A channel account: an account of the store on a channel, such as a LINE account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Account {
     pub id: AccountId,
@@ -103,10 +103,10 @@ pub const TEMPLATE_STATUSES: [&str; 13] = [
     "REJECTED",
 ];
 
-/// Template categories.
+/// Template categories: the purposes of a template.
 pub const TEMPLATE_CATEGORIES: [&str; 3] = ["MARKETING", "UTILITY", "AUTHENTICATION"];
 
-/// Parameter formats of a template.
+/// Parameter formats of a template: its placeholders have numbers (`POSITIONAL`) or names (`NAMED`).
 pub const PARAMETER_FORMATS: [&str; 2] = ["POSITIONAL", NAMED];
 
 /// The parameter format of a template with named placeholders.

@@ -7,7 +7,7 @@ use super::{
     users_teams_labels::UserRef,
 };
 
-/// A ticket.
+/// A ticket: a piece of support work on a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ticket {
     pub id: TicketId,

@@ -32,7 +32,7 @@ impl User {
 
 const INVITED: &str = "Invited user";
 
-/// A role.
+/// A role of users, such as owner or agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Role {
     pub id: RoleId,
@@ -90,7 +90,7 @@ pub struct UserRef {
     pub role_id: Option<RoleId>,
 }
 
-/// A team.
+/// A team: a group of users.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Team {
     pub id: TeamId,
@@ -114,7 +114,7 @@ pub enum Member {
     User(UserRef),
 }
 
-/// A label.
+/// A label, which can be added to conversations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label {
     pub id: LabelId,

@@ -114,8 +114,9 @@ pub const PAUSES: [i64; 9] = [5 * SECOND, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 *
 /// A webhook is disabled when all of its delivery attempts have failed for this long, in milliseconds.
 pub const DISABLE_AFTER_MILLIS: i64 = 5 * 24 * HOUR;
 
-/// Returns the time of the next attempt; `None` at the end of the schedule. `asked` is the pause that the endpoint asked for. `jitter`,
-/// between 0 and 1, makes a pause of the schedule up to a fifth shorter or longer.
+/// Returns the time of the next attempt after `attempts` attempts, the last of which ended at `ended`; `None` at the end of the schedule.
+/// `asked` is the pause in milliseconds that the endpoint asked for. `jitter`, between 0 and 1, makes a pause of the schedule up to a fifth
+/// shorter or longer.
 pub fn next_attempt(attempts: i64, ended: Timestamp, asked: Option<i64>, jitter: f64) -> Option<Timestamp> {
     retry_backoff::next_attempt(&PAUSES, attempts, ended, asked, jitter)
 }

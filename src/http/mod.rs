@@ -10,7 +10,7 @@
 //! - [`machinery`]: infrastructure that every operation uses.
 //! - [`schemas`]: JSON types that several operations return or accept.
 //! - [`operations`]: the operations of the contract, one file for each kind of record.
-//! - [`document`]: the OpenAPI document of the contract.
+//! - [`openapi`]: the OpenAPI document of the contract.
 //! - [`events`]: the JSON of events. A record in an event has the same JSON type as in the response of an operation.
 //! - [`settings`]: the settings API, with an OpenAPI document of its own.
 //! - [`pages`]: HTML pages for people: documentation, and the settings page.
@@ -24,9 +24,9 @@
 //!   (400, [`machinery::body::Body::parse`]), and the service checks the rest (404, 400, 409).
 //! - Each OpenAPI document is generated from the handlers and types with which the server processes requests and writes events.
 
-pub mod document;
 pub mod events;
 pub mod machinery;
+pub mod openapi;
 pub mod operations;
 pub mod pages;
 pub mod schemas;

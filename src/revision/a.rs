@@ -41,7 +41,7 @@ pub fn extra() -> impl OpenApi {}
 /// revision A delivers such an event only if a build of revision B recorded it in the same database.
 pub const UNCAUSED_EVENTS: &[&str] = &["ticket.assigned"];
 
-/// Example requests that only this revision has: none. The value is a JSON array, which `http::document::examples` reads.
+/// Example requests that only this revision has: none. The value is a JSON array, which `http::openapi::examples` reads.
 pub const REQUESTS: &str = "[]";
 /// Example requests that only this revision has, and that the server refuses: none. The value is a JSON array.
 pub const REFUSALS: &str = "[]";

@@ -48,7 +48,7 @@ pub fn extra() -> impl OpenApi {
 pub const UNCAUSED_EVENTS: &[&str] = &[];
 
 /// Example requests that only this revision has, since revision A lacks their operation (such as `assignTickets`) or a part of their input.
-/// The value is a JSON array, which `http::document::examples` reads.
+/// The value is a JSON array, which `http::openapi::examples` reads.
 pub const REQUESTS: &str = include_str!("b/example_requests.json");
 /// Example requests to operations that only this revision has, and that the server refuses. The value is a JSON array.
 pub const REFUSALS: &str = include_str!("b/refused_requests.json");

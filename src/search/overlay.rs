@@ -6,12 +6,13 @@
 //! the log, and applies the changes in batches of [`READ_AT_ONCE`]. A search then does not read the log, and waits for at most one batch
 //! (and one page of the log).
 //!
-//! In a distributed database the log is spread over the nodes. While one of them is away, each search reads the log of its own store only,
-//! so searches of the stores on other nodes go on. The worker tries to read the whole log again, and then continues from where it was.
+//! In a distributed database the log is spread over the nodes. While one of them is unreachable, each search reads the log of its own store
+//! only, so searches of the stores on other nodes go on. The worker keeps trying to read the whole log, and then continues from its former
+//! position.
 //!
-//! Even then, searches see the commits of this process, since `store` also passes each commit to the overlay in memory. For an inserted
-//! message, `store` passes the content, too. So the overlay need not read the message from the database, nor look for an older state of the
-//! message in the index.
+//! A search that does not read the log still sees the commits of this process, since `store` also passes each commit to the overlay in
+//! memory. For an inserted message, `store` passes the content, too. So the overlay need not read the message from the database, nor look
+//! for an older state of the message in the index.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -51,8 +52,8 @@ use crate::{
 /// The approximate capacity of the overlay, in records and in bytes of text.
 const OVERLAY_MAX_RECORDS: usize = 1000;
 const OVERLAY_MAX_BYTES: usize = 64 * 1024 * 1024;
-/// `PLACES` is the limit of log positions per read of the change log. `PART` is the limit of changes that are applied to the overlay in one
-/// step. If there are more changes, they are written directly to the disk.
+/// `PLACES` is the limit of entries per read of the change log; an entry may name several records. `PART` is the limit of changed records
+/// per read that go into the overlay. If there are more, the worker writes them directly to the disk.
 pub const PLACES: i64 = 500;
 pub const PART: usize = 500;
 /// The limit of records whose texts one SQL statement reads. The limit is small, since a text may be a megabyte long.
@@ -62,7 +63,7 @@ pub const READ_AT_ONCE: usize = 100;
 const AT_ONCE: usize = 16 * 1024;
 /// The limit of log positions in [`ChangeLogProgress::ahead`].
 const REMEMBERED: usize = 20_000;
-/// Why a log position cannot be continued from.
+/// The error text for a log position from which the reader of the change log cannot continue.
 pub const UNKNOWN_POSITION: &str =
     "either the database was restored to an older state, or it was not followed for so long that its change log was pruned";
 /// The time-out of a database read. A lock is held during the read, and other searches wait for the lock.
@@ -100,8 +101,8 @@ pub struct ChangeLogProgress {
     pub far: bool,
     /// The number of the newest request (see [`SearchOverlay::asked`]) that a read of the log has fulfilled.
     answered: u64,
-    /// Set while a node of a distributed database is away: the positions up to which the changes of single stores were applied. It is unset
-    /// only with exclusive access to [`SearchOverlay::by_store_searches`].
+    /// Present while a node of a distributed database is unreachable: for each store, the position up to which its changes were applied. It
+    /// is removed only with exclusive access to [`SearchOverlay::by_store_searches`].
     by_store: Option<HashMap<StoreId, Arc<Queue<LogPosition>>>>,
 }
 
@@ -139,7 +140,8 @@ impl SearchOverlay {
     }
 
     /// Catches up before a search of this store: applies the changes that were committed before the call, by this or another process. If
-    /// too many changes of other processes are pending, leaves those to the worker. While a node is away, applies only the store's changes.
+    /// too many changes of other processes are pending, leaves those to the worker. While a node is unreachable, applies only the changes
+    /// of the store.
     pub async fn catch_up(&self, store: &StoreId) -> Result<()> {
         let turn = self.asked.fetch_add(1, Ordering::AcqRel) + 1;
         let mut followed = self.followed.lock().await;
@@ -163,12 +165,13 @@ impl SearchOverlay {
             return self.catch_up_with_all_stores(turn, &mut followed).await;
         };
         let position = positions.entry(store.clone()).or_insert_with(|| Arc::new(Queue::new(mark.clone()))).clone();
-        // The log lists these, too.
+        // The log, which is read next, also lists the queued changes of this process.
         self.drop_own_changes(&mut followed);
         drop(followed);
         let late = |_| Error::from(store::Error::Unavailable("another search of the store did not end in time".to_owned()));
         let mut position = timeout(READ_TIMEOUT, position.lock()).await.map_err(late)?;
-        // A round that was interrupted is read again: changes at positions that it has passed may have been committed since.
+        // If an earlier read ended within a round (see `LogPosition`), the round is read again from its start: changes at positions that
+        // the read has passed may have been committed since.
         *position = position.at_round_start();
         loop {
             let behind = in_time(self.db.changes_of_store_since(store, &position, PLACES)).await?;
@@ -331,7 +334,7 @@ impl ChangeLogProgress {
         *self = Self { mark, ..Self::default() };
     }
 
-    /// From now on the log is read store by store, since a node is away.
+    /// From now on, each search reads only the log of its store, since a node is unreachable.
     pub fn go_on_by_store(&mut self, reason: &Error) {
         if self.by_store.is_none() {
             tracing::warn!(%reason, "the search index cannot read the changes of all stores; each search reads those of its store");

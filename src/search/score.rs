@@ -32,8 +32,8 @@ static SATURATION: LazyLock<[[u16; 256]; MAX_TERM_FREQUENCY as usize + 1]> = Laz
     table
 });
 
-/// Returns the BM25 saturation of a term frequency in a text whose length norm (see [`length`]) is `length`. It is never higher in a longer
-/// text, and never lower for a higher frequency.
+/// Returns the BM25 saturation, in units of 1 / `FINE`, of a term frequency in a text whose length norm (see [`length`]) is `length`. The
+/// saturation is never higher in a longer text, and never lower for a higher frequency.
 pub fn saturation(frequency: u32, length: u8) -> u32 {
     SATURATION[frequency.min(MAX_TERM_FREQUENCY) as usize][usize::from(length)].into()
 }
@@ -43,7 +43,7 @@ pub fn length(terms: u32) -> u8 {
     FieldNormReader::fieldnorm_to_id(terms)
 }
 
-/// Returns the weight (inverse document frequency) of a condition that `having` of `all` records fulfil.
+/// Returns the weight (inverse document frequency), in units of 1 / `COARSE`, of a condition that `having` of `all` records fulfil.
 pub fn weight(having: u64, all: u64) -> u8 {
     let having = having.min(all) as f64;
     let rarity = 1.0 + (all as f64 - having + 0.5) / (having + 0.5);

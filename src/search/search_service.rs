@@ -36,11 +36,11 @@ use crate::{
 
 /// Poll interval of the worker for the change log.
 const POLL: Duration = Duration::from_millis(200);
-/// Interval at which the worker tries to read the whole change log again while a node of a distributed database is away.
+/// Interval at which the worker tries to read the whole change log again while a node of a distributed database is unreachable.
 const NODE_RETRY: Duration = Duration::from_secs(1);
 /// How long changes stay only in memory before they are committed, unless very many changes are pending.
 const COMMIT_AFTER: Duration = Duration::from_secs(1);
-/// The number of documents per index commit while very many changes are pending.
+/// The number of changes per index commit while very many changes are pending.
 const BULK: usize = 50_000;
 /// How long a search waits for an index that is being built: long enough for a small database.
 const BUILD_WAIT: Duration = Duration::from_secs(2);
@@ -129,7 +129,8 @@ impl SearchService {
             };
             if let Some(error) = failed {
                 tracing::error!(%error, "the search index cannot follow the database");
-                // While a node of a distributed database is away, the server stays ready for all other requests of the other stores.
+                // In a distributed database, the cause may be one unreachable node. Then the server stays ready, since it can still serve
+                // the stores of the other nodes.
                 if !self.0.front.is_distributed() {
                     reporter.failed();
                 }
@@ -253,7 +254,7 @@ impl SearchState {
         });
         let Some((index, mark)) = opened else { return Ok(None) };
         let goes_on = match self.front.behind(&mark).await {
-            // While a node is away the worker cannot check the position. It does so when it reads the log.
+            // While a node is unreachable, the position cannot be checked. The worker checks it when it reads the log.
             Err(error) if self.front.may_be_one_node(&error) => true,
             behind => behind?.is_some(),
         };
@@ -271,7 +272,7 @@ struct IndexWorker {
     /// The position in the change log and the time of the last commit. After a crash the index continues from that position.
     committed: LogPosition,
     committed_at: Instant,
-    /// The number of uncommitted documents in the index.
+    /// The number of changes that were written directly to the index, not by way of the overlay, since the last commit.
     bulk: usize,
     /// Since when the overlay has had records to commit.
     since: Option<Instant>,
@@ -338,13 +339,13 @@ impl IndexWorker {
         let mut followed = shared.front.followed.lock().await;
         let mut exclusive = None;
         if followed.is_by_store() {
-            // The log is first read without a lock: if the node that was away does not answer, no search waits for it.
+            // The log is first read without a lock: if the node still does not answer, no search waits for it.
             let mark = followed.mark.clone();
             drop(followed);
             shared.front.behind(&mark).await?;
             exclusive = Some(shared.front.by_store_searches.write().await);
             followed = shared.front.followed.lock().await;
-            // The page that is read now, or a later one, has these changes, too.
+            // The log also lists the queued changes of this process, on the page that is read now or on a later page.
             shared.front.drop_own_changes(&mut followed);
         }
         let is_new_round = followed.mark.is_between_rounds();
@@ -366,13 +367,15 @@ impl IndexWorker {
                 drop(followed);
                 followed = shared.front.followed.lock().await;
                 if exclusive.is_none() && followed.is_by_store() {
-                    // A node went away meanwhile, and searches apply changes now. The page is read again, with exclusive access.
+                    // A node has become unreachable meanwhile, so searches apply changes now. The page is read again, with exclusive
+                    // access.
                     return Ok(true);
                 }
             }
         }
         followed.mark = behind.mark;
-        // The page has all changes up to this call only if it is a round of its own, and searches apply few changes only.
+        // Searches may read the log of all stores again if the page was a whole round (see `LogPosition`), so that it had all changes up to
+        // this call. Its changes must also be few, since searches apply only few changes.
         let is_current = exclusive.is_some() && !behind.more && is_new_round && !to_disk;
         if is_current {
             followed.go_on_with_all_stores();

@@ -19,7 +19,7 @@ use crate::{
 
 pub use crate::store::change_feed::{ChangedRecord, FeedPage};
 
-/// A request that activates the feed waits until the transactions that ran at that time have ended: it checks them at most
+/// A request that activates the feed waits until the transactions that ran at the activation have ended: it checks them at most
 /// `FEED_ACTIVATION_CHECKS` times, with the pause `BETWEEN_LOOKS` in between.
 const FEED_ACTIVATION_CHECKS: u32 = 100;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
@@ -27,7 +27,7 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 /// A page of a snapshot.
 #[derive(Debug)]
 pub struct SnapshotPage {
-    /// Records of one kind, by id.
+    /// Records of one kind, in the order of their ids.
     pub records: Vec<Record>,
     /// The last sequence number of the feed before the page was read.
     pub start: i64,

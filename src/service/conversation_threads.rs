@@ -50,8 +50,8 @@ pub(super) struct NewThread {
 }
 
 impl Service {
-    /// Creates the conversation for a new thread of a channel. The contact of the conversation is the stored contact with the same e-mail
-    /// address or phone number. If there is no such contact, creates one.
+    /// Creates the conversation for a new thread of a channel. The contact of the conversation is the stored contact with the e-mail
+    /// address or the phone number of `opening.person`. If there is no such contact, creates one.
     pub(super) async fn open_thread(
         &self,
         change: &WriteTransaction<'_>,
@@ -140,7 +140,7 @@ pub(super) async fn channel_reference(change: &WriteTransaction<'_>, conversatio
     Ok(contact.and_then(|contact| contact.phone).unwrap_or_else(|| known.clone()))
 }
 
-/// Counts a new message. If it is the newest of the conversation, makes it the conversation's last message.
+/// Adds a new message to the counters of its conversation. If the message is the newest of the conversation, makes it the last message.
 pub(super) async fn count(change: &WriteTransaction<'_>, conversation: &mut Conversation, message: &Message) -> store::Result<()> {
     conversation.message_count += 1;
     if message.inbound {

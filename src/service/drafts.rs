@@ -77,8 +77,8 @@ impl Service {
         change.finish(by, draft.clone()).await
     }
 
-    /// Returns at most `limit` drafts in a state, the newest first. With `before`, only drafts that come after the draft with this id in
-    /// this order.
+    /// Returns at most `limit` drafts in a state, the newest first. With `before`, only drafts that follow the draft with this id in the
+    /// list. Fails if the store has no draft with this id.
     pub async fn drafts(&self, store: &StoreId, state: DraftState, before: Option<&DraftId>, limit: i64) -> Result<Vec<Draft>> {
         let now = self.clocks_and_ids().now();
         let after = match before {
@@ -95,7 +95,8 @@ impl Service {
         self.db().draft(store, id, self.clocks_and_ids().now()).await?.ok_or_else(|| unknown("draftId", id))
     }
 
-    /// Returns the newest messages of the conversation that a draft goes to, the newest first.
+    /// Returns at most `MESSAGES_BEFORE` messages of the conversation that a draft goes to, the newest first. If the draft begins a
+    /// conversation, there are none.
     pub async fn messages_before_draft(&self, store: &StoreId, id: &DraftId) -> Result<Vec<Message>> {
         let Some(conversation_id) = self.draft(store, id).await?.conversation_id else { return Ok(vec![]) };
         let window = TicketWindow { conversation_id, after: None, until: None };

@@ -1,12 +1,12 @@
 //! Validation of the endpoint URLs of webhooks and bridges, and generation of their signing secrets. A bridge is an endpoint that delivers
-//! messages to their channel. Called by `webhooks` and `bridges`. The addresses to which a DNS name resolves are checked later, when
-//! `delivery` connects.
+//! messages to their channel. Called by `webhooks` and `channel_bridges`. The addresses to which a DNS name resolves are checked later,
+//! when `delivery` connects.
 
 use url::{Host, Url};
 
 use super::{Error, Result};
 use crate::domain::{
-    delivery_targets::Targets,
+    ssrf_policy::Targets,
     webhooks::{SECRET_BYTES, SigningSecret},
 };
 

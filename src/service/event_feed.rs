@@ -36,8 +36,8 @@ impl Service {
         Ok(EventPage { events: with_sequence_numbers(store, events)?, reached })
     }
 
-    /// Returns at most `limit` events after a sequence number, in order. If fewer events have a number, the events without a number get one
-    /// first. If other writers hold the write lock for too long, only the events that already have a number are returned.
+    /// Returns at most `limit` events after a sequence number, in order. If fewer than `limit` events have a number, the events without a
+    /// number get one first. If other writers hold the write lock for too long, only the events that already have a number are returned.
     pub async fn events_after(&self, store: &StoreId, sequence: i64, limit: i64) -> Result<Vec<RecordedEvent>> {
         let db = self.db();
         let mut events = db.events_after(store, sequence, limit).await?;

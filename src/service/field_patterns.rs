@@ -32,7 +32,7 @@ pub(super) struct PatternResults(HashMap<FieldId, (Field, PatternResult)>);
 
 impl PatternResults {
     /// Returns the value of a field in its stored form. Validates it now if the field has no pattern, or if the field's definition has
-    /// changed since the earlier validation.
+    /// changed since the earlier validation. `most` is the same as in [`Service::validate_patterns`].
     pub fn value(&mut self, field: &Field, most: i64, value: Value) -> PatternResult {
         match self.0.remove(&field.id) {
             Some((judged, outcome)) if judged == *field => outcome,

@@ -1,11 +1,13 @@
 //! Use-cases (application services), one file per kind of record. The modules `http`, `assistant_tools`, `cli`, `delivery` and `app` call
 //! the use-cases. The use-cases call `store` and `search`, and begin and commit the transaction of every write.
 
-pub mod bridges;
 pub mod change_feed;
 #[cfg(test)]
 mod change_feed_tests;
 pub mod channel_accounts;
+pub mod channel_bridges;
+#[cfg(test)]
+mod concurrent_send_tests;
 pub mod contact_reads;
 pub mod contact_writes;
 pub mod conversation_reads;
@@ -30,14 +32,12 @@ pub mod inbound;
 mod key_tests;
 pub mod keys;
 pub mod message_reads;
-pub mod outbound;
+pub mod outbox;
 #[cfg(test)]
 mod read_tests;
 pub mod sandbox_clock;
 pub mod search;
 pub mod seats;
-#[cfg(test)]
-mod send_tests;
 pub mod sends;
 pub mod settings_access;
 pub mod stores;
@@ -56,7 +56,7 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 
 use crate::{
-    domain::{clock::ClocksAndIds, delivery_targets::Targets, ids::StoreId, revision_rules::Rules, settings_access::StoreLimits},
+    domain::{clock::ClocksAndIds, ids::StoreId, revision_rules::Rules, settings_access::StoreLimits, ssrf_policy::Targets},
     search::SearchService,
     store::Db,
 };
@@ -135,8 +135,8 @@ impl Service {
         Self { db: self.db.on_replica(), ..self.clone() }
     }
 
-    /// Returns a copy with a limit on how many statements of one store run at the same time. Only statements that may read any number of
-    /// rows count towards the limit.
+    /// Returns a copy with a limit on how many statements of one store run at the same time. Unless [`StatementLimit::all`] is set, only
+    /// statements that may read any number of rows count towards the limit.
     #[must_use]
     pub fn within(&self, share: StatementLimit) -> Self {
         Self { db: self.db.within(share), ..self.clone() }

@@ -81,8 +81,8 @@ fn seat<'s>(seats: &'s [SeatWithRole], id: &SeatId) -> Result<&'s SeatWithRole> 
 }
 
 impl Service {
-    /// Adds a user, who counts as joined without an invitation. If the store has no role of this kind, adds the role, too. Only an owner
-    /// may add an owner.
+    /// Adds a user, who counts as joined without an invitation. If the store has no role of the kind `new.role`, adds such a role, too.
+    /// Only an owner may add an owner.
     pub async fn add_user(&self, editor: &Editor, new: NewUser) -> Result<(UserId, UserView)> {
         new.check()?;
         self.must_exist(&editor.store_id).await?;
@@ -114,9 +114,9 @@ impl Service {
         Ok((user_id, UserView { user, role: Some(role) }))
     }
 
-    /// Gives a user a role of this kind, and adds the role if the store has none. Only an owner may change the role of an owner, or make a
-    /// user an owner. The last owner stays an owner. If the user is then neither owner nor admin, the user's links, sessions and tokens for
-    /// the settings are deleted.
+    /// Gives a user a role of the kind `kind`. If the store has no role of this kind, adds one. Only an owner may change the role of an
+    /// owner, or make a user an owner. The last owner stays an owner. If the user is then neither owner nor admin, the user's links,
+    /// sessions and tokens for the settings are deleted.
     pub async fn set_role(&self, editor: &Editor, id: &SeatId, kind: RoleKind) -> Result<UserView> {
         let mut change = self.begin_edit(editor).await?;
         let seats = change.seats_for_update().await?;

@@ -1,7 +1,7 @@
 //! Use-cases that send messages to contacts: texts, e-mails, templates.
 //!
 //! Transactional outbox: a message is stored with its outbox entry in one transaction. `delivery` sends the message of the entry, and
-//! records the outcome with [`Service::record_send_outcome`](super::outbound). A message to the web chat (the channel `widget`), which is
+//! records the outcome with [`Service::record_send_outcome`](super::outbox). A message to the web chat (the channel `widget`), which is
 //! part of this server, needs no outbox entry: it counts as sent once it is stored, and its event is part of the same commit.
 
 use serde_json::Value;
@@ -326,7 +326,7 @@ fn mail_reference(content: &Content) -> String {
     }
 }
 
-/// Returns the Message-ID of an e-mail of the thread, in angle brackets.
+/// Returns the Message-ID of an e-mail of the thread, in angle brackets. `None` if the Message-ID is unknown or invalid.
 fn mail_name(mail: &ThreadEmail) -> Option<String> {
     let payload = mail.payload.as_deref().and_then(|payload| serde_json::from_str::<Value>(payload).ok());
     let channel_name = payload.and_then(|payload| payload["email"]["messageId"].as_str().map(str::to_owned));

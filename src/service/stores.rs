@@ -27,7 +27,7 @@ pub struct StoreSettings {
     pub reopen_window_hours: Option<i64>,
 }
 
-/// Creates a store.
+/// Creates a store. Fails if a setting is invalid, or if another store has the id.
 pub async fn create(db: &Db, clocks_and_ids: &ClocksAndIds, id: StoreId, settings: StoreSettings) -> Result<Store> {
     check(&settings)?;
     let length = id.as_str().chars().count();
@@ -49,7 +49,7 @@ pub async fn create(db: &Db, clocks_and_ids: &ClocksAndIds, id: StoreId, setting
     }
 }
 
-/// Changes a store's settings.
+/// Changes a store's settings, and returns the store with the new settings.
 pub async fn edit(db: &Db, id: &StoreId, settings: StoreSettings) -> Result<Store> {
     check(&settings)?;
     let store = db.edit_store(id, settings.name, settings.currency, settings.reopen_window_hours).await?;

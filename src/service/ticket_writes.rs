@@ -263,7 +263,7 @@ pub(super) fn must_be_active(field: &Field, place: &str) -> Result<()> {
     if field.active { Ok(()) } else { Err(Error::invalid(place, "names a field that is not active")) }
 }
 
-/// Returns an amount of money in its stored form.
+/// Converts an amount of money from the text of a JSON number to its stored form. Fails if the amount is negative or has too many digits.
 fn exact_amount(text: &str) -> Result<Value> {
     let wrong = || Error::invalid("body.totalRevenue", "must be 0 or more, with at most 15 digits, four of them behind the point");
     amount(text).ok_or_else(wrong)

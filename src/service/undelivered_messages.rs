@@ -16,8 +16,9 @@ use crate::domain::{
 const RETRIED: &str = "messageId";
 
 impl Service {
-    /// Returns at most `limit` messages whose delivery is in the state `state` (pending or failed), the newest first. With `after`, only
-    /// messages after it in the list.
+    /// Returns at most `limit` messages whose delivery is in the state `state` (pending or failed): pending messages, the last queued
+    /// first, or failed messages, the last failure first. With `after`, only messages that follow this message in the list. Fails if
+    /// `after` is not in the list.
     pub async fn undelivered(
         &self,
         store: &StoreId,

@@ -17,7 +17,7 @@ impl Service {
         Ok(users.into_iter().map(|(user, role)| UserView { user, role: role.filter(|_| with_role) }).collect())
     }
 
-    /// Returns the labels, most recently updated first.
+    /// Returns the labels, most recently updated first. With `search`, only labels whose text contains `search`, in upper or lower case.
     pub async fn labels(&self, store: &StoreId, search: Option<&str>, page: PageRequest) -> Result<Page<Label>> {
         Ok(self.db().labels(store, search.map(fold).as_deref(), &page).await?)
     }

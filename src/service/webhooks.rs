@@ -175,9 +175,9 @@ impl Service {
         Ok(event)
     }
 
-    /// Delivers events again; returns their number. With `dry_run`, only counts the events. Large replays are queued in batches, each in a
-    /// transaction of its own, so that other writers need not wait for the whole replay. After an interruption, another replay with
-    /// `missing` queues the events that are still missing.
+    /// Queues events for another delivery; returns their number. With `dry_run`, only counts the events. Large replays are queued in
+    /// batches, each in a transaction of its own, so that other writers need not wait for the whole replay. After an interruption, another
+    /// replay with `missing` queues the events that are still missing.
     pub async fn replay(&self, editor: &Editor, id: &WebhookId, replay: Replay, dry_run: bool) -> Result<i64> {
         self.number_former(&editor.store_id).await?;
         let store = &editor.store_id;

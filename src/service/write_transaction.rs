@@ -3,6 +3,8 @@
 //!
 //! A use-case begins with [`Service::begin`], changes rows through [`WriteTransaction`], notes an `EventChange` for each event, and ends
 //! with [`WriteTransaction::finish`]. `finish` renders and records the events, stores the response under the idempotency key, and commits.
+//! A use-case that takes no idempotency key begins with [`Service::begin_alone`] or [`Service::begin_edit`], and ends with
+//! [`WriteTransaction::end`].
 
 use std::{
     collections::HashSet,
@@ -24,7 +26,8 @@ use crate::{
     store::{self, Write, transaction::store_transaction::StoredResponse},
 };
 
-/// Serialises an event in the format of the API revision. Called inside the write transaction. The returned bytes are delivered unchanged.
+/// Serialises an event in the format of the API revision. Called inside the write transaction. The returned bytes are stored. Before
+/// delivery only the sequence number is inserted into them (`domain::events::numbered`).
 pub trait Renderer: Send + Sync + 'static {
     fn render(&self, store: &StoreId, event: &Event) -> Vec<u8>;
 }
@@ -73,7 +76,8 @@ impl<'a, T> WriteContext<'a, T> {
 pub struct IdempotentRequest<'a, T> {
     pub operation: &'static str,
     pub key: &'a str,
-    /// A hash of all parameters of the request.
+    /// A hash of the request's body or, for a tool call of an assistant, of the tool and its arguments. A request with the same key and
+    /// another hash is refused.
     pub request_hash: String,
     /// Serialises the response's `data` for storage.
     pub render: fn(&T) -> Vec<u8>,

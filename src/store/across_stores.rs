@@ -3,26 +3,30 @@
 //! In a distributed database (see `SCALING.md`) such a read needs every node. While a node does not answer, the server reads each store
 //! separately, so that the stores on the other nodes are still served.
 
+use sea_orm::{EntityTrait, QueryOrder, QuerySelect};
+
 use crate::{
     domain::ids::StoreId,
-    store::{Db, Result, row_decoding::Cells, sql::Sql},
+    store::{Db, Result, entity::stores, row_decoding::Cells, sql::Sql, statement::seaorm_statements::IntoSql},
 };
 
 impl Db {
     /// Runs a read over all stores: `sql(None)`. If this read fails in a distributed database, reads each store separately with
     /// `sql(Some(store))`, and leaves out the stores whose read fails. If every such read fails, returns the first error.
-    pub(in crate::store) async fn across_stores<T, D>(&self, sql: impl Fn(Option<&StoreId>) -> Sql, decode: D) -> Result<Vec<T>>
+    pub(in crate::store) async fn across_stores<S, T, D>(&self, sql: impl Fn(Option<&StoreId>) -> S, decode: D) -> Result<Vec<T>>
     where
+        S: IntoSql,
         T: Send + 'static,
         D: Fn(&mut Cells<'_>) -> Result<T> + Clone + Send + 'static,
     {
-        let error = match self.all(sql(None), decode.clone()).await {
+        let error = match self.all(sql(None).into_sql(self.backend())?, decode.clone()).await {
             Err(error) if self.is_distributed() => error,
             outcome => return outcome,
         };
         let (mut found, mut has_answered) = (Vec::new(), false);
-        for store in self.all(Sql::fixed("SELECT id FROM stores ORDER BY id"), |cells| cells.id::<StoreId>()).await? {
-            if let Ok(rows) = self.all(sql(Some(&store)), decode.clone()).await {
+        let stores = stores::Entity::find().select_only().column(stores::Column::Id).order_by_asc(stores::Column::Id);
+        for store in self.select(stores, |cells| cells.id::<StoreId>()).await? {
+            if let Ok(rows) = self.all(sql(Some(&store)).into_sql(self.backend())?, decode.clone()).await {
                 found.extend(rows);
                 has_answered = true;
             }

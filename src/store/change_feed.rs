@@ -9,9 +9,12 @@
 //! Entries are kept for a week. A feed that was not read for a week becomes inactive. When the feed is activated again, its numbers
 //! continue.
 
-use std::{collections::HashMap, time::Duration};
+use std::{cmp, collections::HashMap, time::Duration};
 
-use sea_orm::{ColumnTrait, DbBackend, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
+use sea_orm::{
+    ColumnTrait, DbBackend, EntityTrait, ExprTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect,
+    sea_query::{Expr, OnConflict},
+};
 
 use crate::{
     domain::{
@@ -21,7 +24,10 @@ use crate::{
     },
     store::{
         Db, Error, Result,
-        entity::{change_feeds, record_changes},
+        entity::{
+            change_feeds::{self, Column as Feed},
+            record_changes::{self, Column as Entry},
+        },
         export::Export,
         numbering::NumberedTable,
         postgres::advisory_locks::AdvisoryLock,
@@ -89,15 +95,19 @@ impl Db {
     /// Returns the state of a store's feed, if it was ever activated.
     pub async fn change_feed(&self, store: &StoreId) -> Result<Option<ChangeFeed>> {
         let is_ready = match self.backend() {
-            DbBackend::Sqlite => "TRUE",
-            _ => "activated_by <= pg_snapshot_xmin(pg_current_snapshot())::text::bigint",
+            DbBackend::Sqlite => Expr::Constant(true.into()),
+            _ => Expr::col(Feed::ActivatedBy).lte(Expr::cust("pg_snapshot_xmin(pg_current_snapshot())::text::bigint")),
         };
-        let text = format!("SELECT active, {is_ready}, last_sequence, forgotten, used_at FROM change_feeds WHERE store_id = $1");
-        self.first(Sql::of(store, &text), |cells| {
-            let (is_active, is_ready) = (cells.flag()?, cells.flag()?);
+        let query = change_feeds::Entity::find()
+            .select_only()
+            .expr(is_ready)
+            .columns([Feed::Active, Feed::LastSequence, Feed::Forgotten, Feed::UsedAt])
+            .filter(Feed::StoreId.eq(store));
+        let feed = self.select(query, |cells| {
+            let (is_ready, is_active) = (cells.flag()?, cells.flag()?);
             Ok(ChangeFeed { is_active, is_ready, last: cells.take()?, forgotten: cells.take()?, used_at: cells.take()? })
-        })
-        .await
+        });
+        Ok(feed.await?.pop())
     }
 
     /// Enables the triggers that record changes. On PostgreSQL they are disabled until a feed is first activated (migration
@@ -127,16 +137,16 @@ impl Db {
             self.enable_change_triggers().await?;
         }
         // On PostgreSQL, `note_feed_activation` replaces `ACTIVATION_PENDING` after the transaction below has committed.
-        let transaction = if self.backend() == DbBackend::Sqlite { 0 } else { ACTIVATION_PENDING };
-        let mut sql = Sql::of(store, "INSERT INTO change_feeds (store_id, active, activated_by, last_sequence, forgotten, used_at) ");
-        sql.push(&format!("VALUES ($1, TRUE, {transaction}, 0, 0, ")).integer(now.millis());
-        sql.push(
-            ") ON CONFLICT (store_id) DO UPDATE SET active = TRUE, activated_by = excluded.activated_by, used_at = excluded.used_at, \
-             last_sequence = change_feeds.last_sequence + 1, forgotten = change_feeds.last_sequence + 1 WHERE change_feeds.active = FALSE",
-        );
-        let tx = self.begin().await?;
-        tx.run(&sql).await?;
-        tx.commit().await
+        let activated_by = if self.backend() == DbBackend::Sqlite { 0 } else { ACTIVATION_PENDING };
+        let (store_id, used_at) = (store.to_string(), now.millis());
+        let feed = change_feeds::Model { store_id, active: true, activated_by, last_sequence: 0, forgotten: 0, used_at };
+        let next = Expr::col(Feed::LastSequence.as_column_ref()).add(1_i64);
+        let mut activate_again = OnConflict::column(Feed::StoreId);
+        activate_again
+            .update_columns([Feed::Active, Feed::ActivatedBy, Feed::UsedAt])
+            .values([(Feed::LastSequence, next.clone()), (Feed::Forgotten, next)])
+            .action_and_where(Feed::Active.eq(false));
+        self.execute(&change_feeds::Entity::insert(feed.into_active_model()).on_conflict(activate_again)).await.map(|_| ())
     }
 
     /// On PostgreSQL, stores the id of a transaction that begins after the activation of a feed has committed. Transactions with a greater
@@ -147,12 +157,11 @@ impl Db {
         if self.backend() == DbBackend::Sqlite {
             return Ok(());
         }
-        let text = format!(
-            "UPDATE change_feeds SET activated_by = pg_current_xact_id()::text::bigint WHERE store_id = $1 AND activated_by = {ACTIVATION_PENDING}"
-        );
-        let tx = self.begin().await?;
-        tx.run(&Sql::of(store, &text)).await?;
-        tx.commit().await
+        let noted = change_feeds::Entity::update_many()
+            .col_expr(Feed::ActivatedBy, Expr::cust("pg_current_xact_id()::text::bigint"))
+            .filter(Feed::StoreId.eq(store))
+            .filter(Feed::ActivatedBy.eq(ACTIVATION_PENDING));
+        self.execute(&noted).await.map(|_| ())
     }
 
     /// Stores the time at which a feed was last read, unless the stored time is less than an hour old.
@@ -160,11 +169,8 @@ impl Db {
         if now.millis().saturating_sub(feed.used_at) < millis(READ_TIME_PRECISION) {
             return Ok(());
         }
-        let mut sql = Sql::of(store, "UPDATE change_feeds SET used_at = ");
-        sql.integer(now.millis()).push(" WHERE store_id = $1");
-        let tx = self.begin().await?;
-        tx.run(&sql).await?;
-        tx.commit().await
+        let used = change_feeds::Entity::update_many().col_expr(Feed::UsedAt, Expr::value(now)).filter(Feed::StoreId.eq(store));
+        self.execute(&used).await.map(|_| ())
     }
 
     /// Assigns sequence numbers to the committed entries that have none, of one store or of all stores.
@@ -176,22 +182,22 @@ impl Db {
     /// week. Returns the number of deleted entries.
     pub async fn prune_record_changes(&self, now: Timestamp) -> Result<u64> {
         let before = now.millis().saturating_sub(millis(KEPT));
-        let feeds = Sql::fixed("SELECT store_id, active, used_at FROM change_feeds ORDER BY store_id");
-        let feeds: Vec<(StoreId, bool, i64)> = self.all(feeds, |cells| Ok((cells.id()?, cells.flag()?, cells.take()?))).await?;
+        let feeds = self.find_all(change_feeds::Entity::find().order_by_asc(Feed::StoreId)).await?;
         if feeds.is_empty() {
             return Ok(0);
         }
         self.number_record_changes(None, now).await?;
         let mut forgotten = 0;
-        for (store, is_active, used_at) in feeds {
-            let mut is_kept = is_active;
-            if is_active && used_at < before {
-                let mut sql = Sql::of(&store, "UPDATE change_feeds SET active = FALSE WHERE store_id = $1 AND used_at < ");
-                sql.integer(before);
-                let tx = self.begin().await?;
+        for feed in feeds {
+            let store = StoreId::from(feed.store_id);
+            let mut is_kept = feed.active;
+            if feed.active && feed.used_at < before {
+                let deactivated = change_feeds::Entity::update_many()
+                    .col_expr(Feed::Active, Expr::value(false))
+                    .filter(Feed::StoreId.eq(&store))
+                    .filter(Feed::UsedAt.lt(before));
                 // If the feed was read meanwhile, no row is changed.
-                is_kept = tx.run(&sql).await? == 0;
-                tx.commit().await?;
+                is_kept = self.execute(&deactivated).await? == 0;
             }
             // If the feed is inactive, all its entries are deleted. Entries that were numbered later than `now` stay: they belong to a feed
             // that has become active again meanwhile.
@@ -205,12 +211,13 @@ impl Db {
 
     /// Returns the sequence number of the last entry in the next batch to delete. `None` if no entry is old enough.
     async fn end_of_old(&self, store: &StoreId, before: i64) -> Result<Option<i64>> {
-        let mut sql = Sql::of(
-            store,
-            "SELECT sequence, numbered_at FROM record_changes WHERE store_id = $1 AND sequence IS NOT NULL ORDER BY sequence",
-        );
-        sql.limit(BATCH);
-        let oldest: Vec<(i64, Option<i64>)> = self.all(sql, |cells| Ok((cells.take()?, cells.take()?))).await?;
+        let numbered = record_changes::Entity::find()
+            .select_only()
+            .columns([Entry::Sequence, Entry::NumberedAt])
+            .filter(Entry::StoreId.eq(store))
+            .filter(Entry::Sequence.is_not_null())
+            .order_by_asc(Entry::Sequence);
+        let oldest: Vec<(i64, Option<i64>)> = self.select_first(numbered, BATCH, |cells| Ok((cells.take()?, cells.take()?))).await?;
         let old = oldest.into_iter().take_while(|(_, at)| at.is_none_or(|at| at < before));
         Ok(old.last().map(|(sequence, _)| sequence))
     }
@@ -219,12 +226,16 @@ impl Db {
         let tx = self.begin().await?;
         // `forgotten` and the deletion are in one transaction, so that every snapshot shows both changes or neither. `forgotten` never
         // decreases, in whichever order two processes store it.
-        let mut mark = Sql::of(store, "UPDATE change_feeds SET forgotten = ");
-        mark.integer(end).push(" WHERE store_id = $1 AND forgotten < ").integer(end);
-        tx.run(&mark).await?;
-        let mut delete = Sql::of(store, "DELETE FROM record_changes WHERE store_id = $1 AND sequence IS NOT NULL AND sequence <= ");
-        delete.integer(end);
-        let forgotten = tx.run(&delete).await?;
+        let mark = change_feeds::Entity::update_many()
+            .col_expr(Feed::Forgotten, Expr::value(end))
+            .filter(Feed::StoreId.eq(store))
+            .filter(Feed::Forgotten.lt(end));
+        tx.execute(&mark).await?;
+        let delete = record_changes::Entity::delete_many()
+            .filter(Entry::StoreId.eq(store))
+            .filter(Entry::Sequence.is_not_null())
+            .filter(Entry::Sequence.lte(end));
+        let forgotten = tx.execute(&delete).await?;
         tx.commit().await?;
         Ok(forgotten)
     }
@@ -239,22 +250,20 @@ impl Export {
         let Some(feed) = feed.filter(|feed| feed.active && (feed.forgotten..=feed.last_sequence).contains(&after)) else { return Ok(None) };
         let (mut entries, mut reached) = (Vec::new(), after);
         while entries.is_empty() && reached < feed.last_sequence {
-            let end = reached.saturating_add(MAX_SCANNED).min(feed.last_sequence);
+            let end = cmp::min(reached.saturating_add(MAX_SCANNED), feed.last_sequence);
             let mut query = record_changes::Entity::find()
-                .filter(record_changes::Column::StoreId.eq(self.store()))
-                .filter(record_changes::Column::Sequence.is_not_null())
-                .filter(record_changes::Column::Sequence.gt(reached))
-                .filter(record_changes::Column::Sequence.lte(end));
+                .filter(Entry::StoreId.eq(self.store()))
+                .filter(Entry::Sequence.is_not_null())
+                .filter(Entry::Sequence.gt(reached))
+                .filter(Entry::Sequence.lte(end));
             if !kinds.is_empty() {
-                query = query.filter(record_changes::Column::Kind.is_in(kinds.iter().map(|kind| kind.name())));
+                query = query.filter(Entry::Kind.is_in(kinds.iter().map(|kind| kind.name())));
             }
-            entries = query.order_by_asc(record_changes::Column::Sequence).limit(limit).all(self.snapshot()).await?;
+            entries = query.order_by_asc(Entry::Sequence).limit(limit).all(self.snapshot()).await?;
             let full = u64::try_from(entries.len()).is_ok_and(|found| found >= limit);
             reached = entries.last().filter(|_| full).and_then(|last| last.sequence).unwrap_or(end);
         }
-        let unnumbered = record_changes::Entity::find()
-            .filter(record_changes::Column::Sequence.is_null())
-            .filter(record_changes::Column::StoreId.eq(self.store()));
+        let unnumbered = record_changes::Entity::find().filter(Entry::Sequence.is_null()).filter(Entry::StoreId.eq(self.store()));
         let is_last = reached == feed.last_sequence && unnumbered.one(self.snapshot()).await?.is_none();
         Ok(Some(FeedPage { changes: self.records_of_entries(entries).await?, reached, is_last }))
     }

@@ -113,8 +113,8 @@ pub struct StatementLimit {
     pub all: bool,
 }
 
-/// A callback that is called for each statement that runs. It is not called for the statements of imports, exports and migrations, nor for
-/// those with which this program checks or maintains its connections and files.
+/// A callback that is called for each statement that runs. It is not called for the statements of imports, exports, migrations and queue
+/// metrics, nor for those with which this program checks or maintains its connections and files.
 pub type OnStatement = Arc<dyn Fn() + Send + Sync>;
 
 /// What a transaction on a separate connection is for.

@@ -180,7 +180,8 @@ impl Error {
         match code {
             "23505" => Some(Self::Unique(message.to_owned())),
             "23503" => Some(Self::ForeignKey(message.to_owned())),
-            // Lock and statement time-outs, and conflicts with another transaction: deadlocks and serialization failures.
+            // Lock and statement time-outs, an object that is in use, and conflicts with another transaction: deadlocks and serialization
+            // failures.
             "55P03" | "55006" | "57014" | "40P01" | "40001" => Some(Self::Busy),
             // The server accepts no connections, closes a connection, has too many, or does not have the database.
             "55000" | "57P01" | "57P02" | "57P03" | "57P04" | "57P05" | "25P03" | "25P04" | "40003" | "53300" | "3D000" => {

@@ -2,23 +2,22 @@
 //!
 //! A write records its events without a number; `numbering` explains when they get one.
 
-use sea_orm::DbBackend;
+use sea_orm::{
+    ColumnTrait, Condition, DbBackend, EntityTrait, QueryFilter, QueryOrder, QuerySelect, Select,
+    sea_query::{Expr, Func, InsertStatement, IntoIden, Order, Query, SelectStatement, TableRef, UpdateStatement},
+};
 
 use crate::{
     domain::{ids::StoreId, time::Timestamp},
-    store::{Db, Result, numbering::NumberedTable, postgres::advisory_locks::AdvisoryLock, sql::Sql},
+    store::{
+        Db, Error, Result,
+        entity::{deliveries, events, webhook_kinds, webhooks},
+        numbering::NumberedTable,
+        postgres::advisory_locks::AdvisoryLock,
+        row_decoding::Cells,
+        statement::seaorm_statements::{IntoSql, among, change_sql, equal, is},
+    },
 };
-
-/// A condition in SQL, to be appended to other conditions: the webhook `w` subscribes to the account and the kind of the event `e`. `$1` is
-/// the store of both.
-pub(super) const SUBSCRIPTION_MATCHES: &str = " AND (w.account_id IS NULL OR w.account_id = e.account_id) \
-     AND (NOT EXISTS (SELECT 1 FROM webhook_kinds k WHERE k.store_id = w.store_id AND k.store_id = $1 AND k.webhook_id = w.id) \
-          OR EXISTS (SELECT 1 FROM webhook_kinds k WHERE k.store_id = w.store_id AND k.store_id = $1 AND k.webhook_id = w.id \
-                     AND k.kind = e.type))";
-
-/// Locks the webhooks of a store until the end of the transaction, on PostgreSQL. Without the lock, another transaction could disable or
-/// delete a webhook while this one queues events for it, and these events would remain in the queue.
-const LOCKED_WEBHOOKS: &str = "SELECT id FROM webhooks WHERE store_id = $1 AND enabled = TRUE ORDER BY id FOR SHARE";
 
 const EVENTS: NumberedTable = NumberedTable { name: "events", lock: AdvisoryLock::EventNumbers };
 
@@ -36,33 +35,36 @@ impl Db {
     /// Assigns sequence numbers to the committed events that have none, of one store or of all stores. The same transaction queues each of
     /// these events for the webhooks that subscribe to it, so that every event with a number has been queued.
     pub async fn number_events(&self, of: Option<&StoreId>, now: Timestamp) -> Result<()> {
-        let locked = (self.backend() == DbBackend::Postgres).then_some(LOCKED_WEBHOOKS);
+        let backend = self.backend();
         let number = |store: &StoreId, positions: &[i64]| {
-            let lock = locked.map(|locked| Sql::of(store, locked));
-            lock.into_iter().chain([number(store, positions), queue(store, positions, now)]).collect()
+            let lock = (backend == DbBackend::Postgres).then(|| enabled_webhooks(store).into_sql(backend));
+            let mut numbered = subscribed_events(store);
+            numbered.and_where(is(webhooks::Column::Enabled, true));
+            numbered.and_where(among(events::Column::Position, positions.iter().copied()));
+            numbered.order_by((events::Entity, events::Column::Position), Order::Asc);
+            let queue = queue(numbered, now).and_then(|queue| change_sql(&queue, backend));
+            lock.into_iter().chain([change_sql(&number(store, positions), backend), queue]).collect()
         };
         self.number_rows(EVENTS, of, number).await
     }
 
     /// Returns at most `limit` events after a sequence number, in the order of numbers.
     pub async fn events_after(&self, store: &StoreId, after: i64, limit: i64) -> Result<Vec<Recorded>> {
-        let mut sql = Sql::of(store, "SELECT sequence, body FROM events WHERE store_id = $1 AND sequence IS NOT NULL AND sequence > ");
-        sql.integer(after).push(" ORDER BY sequence").limit(limit);
-        self.all(sql, |cells| Ok(Recorded { sequence: cells.take()?, body: cells.bytes()? })).await
+        self.select(numbered_after(store, after).limit(u64::try_from(limit).unwrap_or_default()), recorded).await
     }
 
     /// Returns at most `limit` events of these kinds after a sequence number, in the order of numbers. Also returns the sequence number up
     /// to which all events were searched, after which the next page begins.
     pub async fn events_of_kinds(&self, store: &StoreId, after: i64, kinds: &[&str], limit: i64) -> Result<(Vec<Recorded>, i64)> {
-        let last = Sql::of(store, "SELECT COALESCE(MAX(sequence), 0) FROM events WHERE store_id = $1 AND sequence IS NOT NULL");
-        let last = self.first(last, |cells| cells.take::<i64>()).await?.unwrap_or(0);
+        let last = self.last_sequence(store).await?;
         let mut reached = after;
         while reached < last {
             let end = reached.saturating_add(MAX_SCANNED).min(last);
-            let mut sql = Sql::of(store, "SELECT sequence, body FROM events WHERE store_id = $1 AND sequence IS NOT NULL AND sequence > ");
-            sql.integer(reached).push(" AND sequence <= ").integer(end).push(" AND type IN ").texts(kinds.iter().copied());
-            sql.push(" ORDER BY sequence").limit(limit);
-            let found = self.all(sql, |cells| Ok(Recorded { sequence: cells.take()?, body: cells.bytes()? })).await?;
+            let query = numbered_after(store, reached)
+                .filter(events::Column::Sequence.lte(end))
+                .filter(among(events::Column::Kind, kinds.iter().copied()))
+                .limit(u64::try_from(limit).unwrap_or_default());
+            let found = self.select(query, recorded).await?;
             let full = i64::try_from(found.len()).is_ok_and(|found| found >= limit);
             reached = found.last().filter(|_| full).map_or(end, |last| last.sequence);
             if !found.is_empty() {
@@ -73,26 +75,85 @@ impl Db {
     }
 }
 
-/// Returns the statement that numbers the events of a store at these positions.
-fn number(store: &StoreId, positions: &[i64]) -> Sql {
-    let mut sql = Sql::of(
-        store,
-        "UPDATE events SET sequence = numbered.sequence FROM (\
-         SELECT e.position, ROW_NUMBER() OVER (ORDER BY e.position) \
-             + COALESCE((SELECT MAX(m.sequence) FROM events m WHERE m.store_id = $1 AND m.sequence IS NOT NULL), 0) AS sequence \
-         FROM events e WHERE e.store_id = $1 AND e.position IN ",
-    );
-    sql.integers(positions).push(") AS numbered WHERE events.store_id = $1 AND events.position = numbered.position");
-    sql
+/// Returns the query for the events of a store after a sequence number, for [`recorded`].
+fn numbered_after(store: &StoreId, after: i64) -> Select<events::Entity> {
+    events::Entity::find()
+        .select_only()
+        .columns([events::Column::Sequence, events::Column::Body])
+        .filter(events::Column::StoreId.eq(store))
+        .filter(events::Column::Sequence.is_not_null())
+        .filter(events::Column::Sequence.gt(after))
+        .order_by_asc(events::Column::Sequence)
 }
 
-/// Returns the statement that queues the events of a store at these positions for the webhooks that subscribe to them.
-fn queue(store: &StoreId, positions: &[i64], now: Timestamp) -> Sql {
-    let mut sql = Sql::of(store, "INSERT INTO deliveries (store_id, webhook_id, event_id, kind, sequence, attempts, due_at) ");
-    sql.push("SELECT e.store_id, w.id, e.id, e.type, e.sequence, 0, ").integer(now.millis());
-    sql.push(" FROM events e JOIN webhooks w ON w.store_id = e.store_id AND w.enabled = TRUE")
-        .push(SUBSCRIPTION_MATCHES)
-        .push(" WHERE e.store_id = $1 AND e.position IN ");
-    sql.integers(positions).push(" ORDER BY e.position");
-    sql
+fn recorded(cells: &mut Cells<'_>) -> Result<Recorded> {
+    Ok(Recorded { sequence: cells.take()?, body: cells.bytes()? })
+}
+
+/// Returns the query that locks the enabled webhooks of a store until the end of the transaction, on PostgreSQL. Without the lock, another
+/// transaction could disable or delete a webhook while this one queues events for it, and these events would remain in the queue.
+fn enabled_webhooks(store: &StoreId) -> Select<webhooks::Entity> {
+    webhooks::Entity::find()
+        .select_only()
+        .column(webhooks::Column::Id)
+        .filter(webhooks::Column::StoreId.eq(store))
+        .filter(is(webhooks::Column::Enabled, true))
+        .order_by_asc(webhooks::Column::Id)
+        .lock_shared()
+}
+
+/// Returns the statement that numbers the events of a store at these positions.
+fn number(store: &StoreId, positions: &[i64]) -> UpdateStatement {
+    use events::{Column, Entity};
+    use sea_orm::ExprTrait;
+    let mut last = Query::select();
+    last.expr(Expr::col(Column::Sequence).max()).from(Entity);
+    last.and_where(Column::StoreId.eq(store)).and_where(Column::Sequence.is_not_null());
+    let place = Expr::cust("ROW_NUMBER() OVER (ORDER BY position)");
+    let sequence = place.add(Func::coalesce([last.into(), Expr::Constant(0_i64.into())]));
+    let mut numbered = Query::select();
+    numbered.column(Column::Position).expr_as(sequence, Column::Sequence).from(Entity);
+    numbered.and_where(Column::StoreId.eq(store)).and_where(among(Column::Position, positions.iter().copied()));
+    Query::update()
+        .table(Entity)
+        .value(Column::Sequence, Expr::col(("numbered", Column::Sequence)))
+        .from(TableRef::SubQuery(Box::new(numbered.into()), "numbered".into_iden()))
+        .and_where(Column::StoreId.eq(store))
+        .and_where(Expr::col(Column::Position.as_column_ref()).equals(("numbered", Column::Position)))
+        .to_owned()
+}
+
+/// Returns a query for the events of a store, each joined with the webhooks that subscribe to its account and its kind.
+pub(super) fn subscribed_events(store: &StoreId) -> SelectStatement {
+    let kinds = Query::select()
+        .expr(Expr::Constant(1.into()))
+        .from(webhook_kinds::Entity)
+        .and_where(webhook_kinds::Column::StoreId.eq(store))
+        .and_where(equal(webhook_kinds::Column::WebhookId, webhooks::Column::Id))
+        .to_owned();
+    let kind = kinds.clone().and_where(equal(webhook_kinds::Column::Kind, events::Column::Kind)).to_owned();
+    let of_account =
+        Condition::any().add(webhooks::Column::AccountId.is_null()).add(equal(webhooks::Column::AccountId, events::Column::AccountId));
+    Query::select()
+        .from(events::Entity)
+        .inner_join(webhooks::Entity, equal(webhooks::Column::StoreId, events::Column::StoreId))
+        .and_where(events::Column::StoreId.eq(store))
+        .cond_where(of_account)
+        .cond_where(Condition::any().add(Expr::not_exists(kinds)).add(Expr::exists(kind)))
+        .to_owned()
+}
+
+/// Returns the statement that queues the events of a query of [`subscribed_events`] for their webhooks.
+pub(super) fn queue(mut subscribed: SelectStatement, now: Timestamp) -> Result<InsertStatement> {
+    use deliveries::Column;
+    subscribed
+        .column(events::Column::StoreId.as_column_ref())
+        .column(webhooks::Column::Id.as_column_ref())
+        .columns([events::Column::Id, events::Column::Kind, events::Column::Sequence].map(|column| column.as_column_ref()))
+        .exprs([Expr::Constant(0_i64.into()), Expr::val(now)]);
+    let columns = [Column::StoreId, Column::WebhookId, Column::EventId, Column::Kind, Column::Sequence, Column::Attempts, Column::DueAt];
+    let mut insert = Query::insert();
+    insert.into_table(deliveries::Entity).columns(columns);
+    insert.select_from(subscribed).map_err(|error| Error::Damaged(error.to_string()))?;
+    Ok(insert)
 }

@@ -4,12 +4,12 @@
 //! since then. A cursor is accepted for seven days. The extra day allows for a difference between clocks: the server's clock measures the
 //! age of a cursor, the database's clock that of a position.
 
-use sea_orm::{ColumnTrait, Condition, DbBackend, EntityTrait, QueryFilter, QueryOrder, QuerySelect, sea_query::Expr};
+use sea_orm::{ActiveValue::Set, ColumnTrait, Condition, DbBackend, EntityTrait, QueryFilter, QueryOrder, QuerySelect, sea_query::Expr};
 
 use crate::store::{
     Db, Result,
     change_log::reader::DATABASE_FINGERPRINT,
-    entity::{contacts, conversations, former_places, stores, tickets},
+    entity::{contacts, conversations, former_places, stores, tickets, transaction_numbers},
     sql::Sql,
 };
 
@@ -46,16 +46,17 @@ impl Db {
         if self.backend() == DbBackend::Sqlite {
             return Ok(());
         }
-        let is_own = format!("SELECT origin = {DATABASE_FINGERPRINT} FROM transaction_numbers");
-        let is_own = self.first(Sql::fixed(&is_own), |cells| cells.flag()).await?;
-        if is_own == Some(true) {
+        let own = self.first(Sql::fixed(&format!("SELECT {DATABASE_FINGERPRINT}")), |cells| cells.take::<String>()).await?;
+        let own = own.unwrap_or_default();
+        let origin = self.find_one(transaction_numbers::Entity::find()).await?.map(|row| row.origin);
+        if origin.as_ref() == Some(&own) {
             return Ok(());
         }
         let tx = self.begin().await?;
-        if is_own == Some(false) {
+        if origin.is_some() {
             // If two processes start at the same time, the second waits here for the first, and then does the same again, which is
             // harmless.
-            tx.run(&Sql::fixed("DELETE FROM transaction_numbers")).await?;
+            tx.execute(&transaction_numbers::Entity::delete_many()).await?;
             tx.execute(&former_places::Entity::delete_many()).await?;
             let none = Expr::value(0_i64);
             tx.execute(&tickets::Entity::update_many().col_expr(tickets::Column::PlacedBy, none.clone())).await?;
@@ -63,7 +64,7 @@ impl Db {
             tx.execute(&contacts::Entity::update_many().col_expr(contacts::Column::PlacedBy, none)).await?;
             tracing::info!("the database was restored from another server; walks over lists begin anew");
         }
-        tx.run(&Sql::fixed(&format!("INSERT INTO transaction_numbers (origin) SELECT {DATABASE_FINGERPRINT}"))).await?;
+        tx.execute(&transaction_numbers::Entity::insert(transaction_numbers::ActiveModel { origin: Set(own) })).await?;
         tx.commit().await
     }
 
@@ -81,9 +82,7 @@ impl Db {
                 .add(of_stores.clone())
                 .add(former_places::Column::LeftBy.lte(last.left_by))
                 .add(former_places::Column::LeftAt.lt(before));
-            let tx = self.begin().await?;
-            forgotten += tx.execute(&former_places::Entity::delete_many().filter(through)).await?;
-            tx.commit().await?;
+            forgotten += self.execute(&former_places::Entity::delete_many().filter(through)).await?;
         }
     }
 }

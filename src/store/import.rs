@@ -29,7 +29,7 @@ pub(super) use derived_columns::derive_tickets;
 
 use std::collections::{HashMap, HashSet};
 
-use sea_orm::{DbBackend, Value};
+use sea_orm::{ColumnTrait, DbBackend, EntityTrait, QueryFilter, Value, sea_query::Expr};
 
 use crate::{
     domain::{
@@ -40,7 +40,7 @@ use crate::{
         },
         time::Timestamp,
     },
-    store::{Db, Result, row_decoding::Cells, sql::Sql, transaction::store_transaction::UNTRACKED_KIND},
+    store::{Db, Result, entity::changes, row_decoding::Cells, transaction::store_transaction::UNTRACKED_KIND},
 };
 use bulk::Bulk;
 use conversation_cache::RecentIds;
@@ -287,16 +287,12 @@ impl Import {
         }
         // Citus commits an import in two phases, so its change log entries become visible only after the coordinator's transaction has
         // ended. Meanwhile a reader of the log may have passed this transaction. So the entries get the id of a later transaction.
-        let mut sql =
-            Sql::of(&StoreId::from(store), "UPDATE changes SET transaction_id = pg_current_xact_id()::text::bigint WHERE store_id = $1");
-        sql.push(" AND transaction_id = ").integer(transaction);
-        let log_again = async {
-            let tx = db.begin().await?;
-            tx.run(&sql).await?;
-            tx.commit().await
-        };
+        let entries = changes::Entity::update_many()
+            .col_expr(changes::Column::TransactionId, Expr::cust("pg_current_xact_id()::text::bigint"))
+            .filter(changes::Column::StoreId.eq(store))
+            .filter(changes::Column::TransactionId.eq(transaction));
         // The import itself is committed, so a failure here is only logged.
-        if let Err(error) = log_again.await {
+        if let Err(error) = db.execute(&entries).await {
             tracing::warn!(%error, "searches may miss what was imported; run `counterpart reindex` with the server stopped");
         }
         Ok(())

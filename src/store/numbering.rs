@@ -4,15 +4,21 @@
 //! a time; one process at a time does that. So once a reader has seen a number, no smaller number of the same store appears later. Since
 //! writers assign no numbers, they do not wait for each other to do so.
 
-use sea_orm::DbBackend;
+use sea_orm::{
+    DbBackend, ExprTrait,
+    sea_query::{Expr, Order, Query, SelectStatement},
+};
 
 use crate::{
     domain::ids::StoreId,
-    store::{Db, Result, postgres::advisory_locks::AdvisoryLock, row_decoding::Cells, sql::Sql},
+    store::{
+        Db, Result, entity::events::Column, postgres::advisory_locks::AdvisoryLock, row_decoding::Cells, sql::Sql,
+        statement::seaorm_statements::IntoSql,
+    },
 };
 
 /// The most rows that are numbered in one transaction.
-const BATCH: usize = 500;
+const BATCH: u64 = 500;
 
 /// A table whose rows are numbered after their commit.
 #[derive(Clone, Copy)]
@@ -22,36 +28,35 @@ pub(in crate::store) struct NumberedTable {
 }
 
 impl NumberedTable {
-    /// Returns the statement that finds the first store after the store `last` (all stores if empty) with a row that has no number.
-    fn next_store(self, last: &str, of: Option<&StoreId>) -> Sql {
-        let mut sql = Sql::fixed("SELECT store_id FROM ");
-        sql.push(self.name).push(" WHERE sequence IS NULL AND store_id > ").text(last);
-        sql.and_of_store("store_id", of).push(" ORDER BY store_id").limit(1);
-        sql
+    /// Returns the query for the rows without a number, of one store or of all stores. The columns of all numbered tables have the names of
+    /// those of `events`.
+    fn unnumbered(self, column: Column, of: Option<&StoreId>) -> SelectStatement {
+        let mut query = Query::select();
+        query.column(column).from(self.name).and_where(Expr::col(Column::Sequence).is_null()).order_by(column, Order::Asc);
+        query.and_where_option(of.map(|store| Expr::col(Column::StoreId).eq(store)));
+        query
     }
 
-    /// Returns the statement that finds the next rows of a store to be numbered, by position.
-    fn unnumbered(self, store: &StoreId) -> Sql {
-        let mut sql = Sql::of(store, "SELECT position FROM ");
-        sql.push(self.name).push(" WHERE store_id = $1 AND sequence IS NULL ORDER BY position").limit(BATCH as i64);
-        sql
+    /// Returns the query for the first store after the store `last` (all stores if empty) with a row that has no number.
+    fn next_store(self, last: &str, of: Option<&StoreId>) -> SelectStatement {
+        self.unnumbered(Column::StoreId, of).and_where(Expr::col(Column::StoreId).gt(last)).limit(1).to_owned()
     }
 }
 
 impl Db {
     /// Numbers the committed rows without a number, of one store or of all stores. `number` returns the statements that number the rows of
     /// a store at these positions, which are in ascending order.
-    pub(in crate::store) async fn number_rows(
+    pub(in crate::store) async fn number_rows<S: IntoSql>(
         &self,
         table: NumberedTable,
         of: Option<&StoreId>,
-        number: impl Fn(&StoreId, &[i64]) -> Vec<Sql>,
+        number: impl Fn(&StoreId, &[i64]) -> Vec<S>,
     ) -> Result<()> {
         let (mut last, mut failed) = (String::new(), None);
         loop {
             let read = |cells: &mut Cells<'_>| cells.take::<String>();
             let next = match of {
-                Some(store) => self.all(table.next_store(&last, Some(store)), read).await?,
+                Some(store) => self.select(table.next_store(&last, Some(store)), read).await?,
                 None => self.across_stores(|of| table.next_store(&last, of), read).await?,
             };
             let Some(store) = next.into_iter().min() else { return failed.map_or(Ok(()), Err) };
@@ -64,25 +69,26 @@ impl Db {
         }
     }
 
-    async fn number_rows_of_store(
+    async fn number_rows_of_store<S: IntoSql>(
         &self,
         table: NumberedTable,
         store: &StoreId,
-        number: impl Fn(&StoreId, &[i64]) -> Vec<Sql>,
+        number: impl Fn(&StoreId, &[i64]) -> Vec<S>,
     ) -> Result<()> {
         loop {
             let tx = self.begin().await?;
             if self.backend() == DbBackend::Postgres {
                 tx.all(&Sql::fixed(&table.lock.of_transaction()), |_| Ok(())).await?;
             }
-            let positions: Vec<i64> = tx.all(&table.unnumbered(store), |cells| cells.take()).await?;
+            let next = table.unnumbered(Column::Position, Some(store)).limit(BATCH).to_owned();
+            let positions: Vec<i64> = tx.select(next, |cells| cells.take()).await?;
             if !positions.is_empty() {
-                for sql in number(store, &positions) {
-                    tx.run(&sql).await?;
+                for statement in number(store, &positions) {
+                    tx.run(&statement.into_sql(self.backend())?).await?;
                 }
             }
             tx.commit().await?;
-            if positions.len() < BATCH {
+            if (positions.len() as u64) < BATCH {
                 return Ok(());
             }
         }

@@ -209,10 +209,10 @@ async fn a_walk_is_whole_after_m0022_was_taken_back_and_applied_again() {
     assert_eq!([first.rows, rest.rows].concat(), whole);
 }
 
-/// PostgreSQL must keep one plan for the query of a page, since planning takes longer than reading the page. It plans the first executions of
-/// a prepared statement for their values. Then it keeps a plan for any values, unless that plan seems more costly. In this test a third of
-/// the rows come after the cursor, which is also what PostgreSQL assumes for an unknown cursor. So the cursor's position does not make that
-/// plan seem more costly; the cursor's other value, its snapshot, must not either.
+/// PostgreSQL must keep one plan for the query of a page, since planning takes longer than reading the page. It plans the first executions
+/// of a prepared statement for their values. Then it keeps a plan for any values, unless that plan seems more costly. In this test a third
+/// of the rows come after the cursor, which is also what PostgreSQL assumes for an unknown cursor. So the cursor's position does not make
+/// that plan seem more costly; the cursor's other value, its snapshot, must not either.
 #[tokio::test]
 async fn a_page_behind_a_cursor_is_planned_once() {
     let fixture = Fixture::alone().await;

@@ -1,5 +1,7 @@
 //! Queries for the search index: messages and contacts with the texts that are indexed.
 
+use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QuerySelect};
+
 use crate::{
     domain::{
         ids::StoreId,
@@ -9,6 +11,7 @@ use crate::{
     store::{
         Db, Result,
         change_log::searchable_message::message_texts,
+        entity::messages,
         row_decoding::Cells,
         sql::{Sql, batches},
     },
@@ -62,9 +65,12 @@ impl Db {
     }
 
     pub async fn conversation_messages(&self, store: &StoreId, conversation: &str) -> Result<Vec<String>> {
-        let mut sql = Sql::of(store, "SELECT id FROM messages WHERE store_id = $1 AND conversation_id = ");
-        sql.text(conversation);
-        self.all(sql, |cells| cells.take()).await
+        let query = messages::Entity::find()
+            .select_only()
+            .column(messages::Column::Id)
+            .filter(messages::Column::StoreId.eq(store))
+            .filter(messages::Column::ConversationId.eq(conversation));
+        self.select(query, |cells| cells.take()).await
     }
 
     /// Returns the number of searchable records of all stores.

@@ -36,8 +36,8 @@ fn a_stores_lists_leave_connections_for_another_stores() {
         return;
     }
     let (one, two) = (server.api("one", &ALL_SCOPES), server.api("two", &ALL_SCOPES));
-    // The first request of a store could have a long response, so the server handles such requests one at a time. Once a request has
-    // succeeded with a short response, the server handles several at a time. So the test sends one request first.
+    // Until a list request of a store has succeeded with a short response, the server handles the store's list requests one at a time,
+    // because their responses may be long. So the test sends one request first.
     one.post("/tickets/list", filter()).send().ok();
     let mut psql = Command::new("psql")
         .args(["--no-psqlrc", "--quiet", &server.database.url])

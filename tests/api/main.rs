@@ -4,7 +4,7 @@
 //! - [`client`] sends HTTP requests. [`contract`] checks every request and response against the published OpenAPI document.
 //! - [`coverage`] checks which share of the operations, responses and properties in the OpenAPI documents occurred while the tests ran.
 //! - [`harness`] starts and stops servers. [`delivery_receiver`] receives the deliveries of servers. [`fixture`] has the data of the
-//!   stores. [`page_reader`] reads lists page by page.
+//!   stores. [`pagination_client`] reads lists page by page.
 //! - [`writes`] has the tests of the operations that change something, each on a separate server. [`settings`] has the tests of the
 //!   settings API, which has a separate OpenAPI document. [`assistant_tools`] has the tests of the assistant tools (MCP).
 //! - The other modules test the operations that read, the commands, and rules of the whole server. Most of them share one server, on which
@@ -21,15 +21,16 @@ mod contract;
 mod delivery_receiver;
 mod fixture;
 mod harness;
-mod page_reader;
+mod pagination_client;
 
 mod accounts;
 mod api_keys;
 mod assistant_tools;
 mod backup;
-mod bridges;
 mod caching_compression_cors;
+mod channel_bridges;
 mod comments;
+mod common_http_behaviour;
 mod contacts;
 mod conversations;
 mod coverage;
@@ -49,7 +50,6 @@ mod one_store_per_statement;
 mod openapi_documents;
 mod pagination;
 mod postgres_settings;
-mod protocol;
 mod request_log;
 mod runbook;
 mod scopes;

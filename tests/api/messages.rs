@@ -114,7 +114,7 @@ fn a_reopened_or_snoozed_or_spam_ticket_has_a_window_too() {
 fn the_pages_of_a_window_stay_within_its_bounds() {
     let call = one().get("/messages").query("ticketId", "t-third");
     for size in [1, 2, 3] {
-        assert_eq!(crate::page_reader::walk(&call, size), MAIN[..3]);
+        assert_eq!(crate::pagination_client::walk(&call, size), MAIN[..3]);
     }
 }
 
@@ -138,7 +138,8 @@ fn the_older_revision_requires_a_page_size_and_the_newer_has_a_default() {
     let answer = one().get("/messages").query("conversationId", "conv-main").send();
     if REV_A {
         answer.refuses("pageSize");
-        let cursor = crate::page_reader::next(&one().get("/messages").query("conversationId", "conv-main").query("pageSize", 1).send());
+        let cursor =
+            crate::pagination_client::next(&one().get("/messages").query("conversationId", "conv-main").query("pageSize", 1).send());
         let cursor = cursor.expect("there is a second page");
         one().get("/messages").query("conversationId", "conv-main").query("cursor", cursor).send().refuses("pageSize");
     } else {

@@ -1,6 +1,6 @@
-//! Test that each SQL statement of a request is for one store, so that a distributed database (Citus) runs it on the one node of the store.
-//! The server logs its statements together with the id of their request. `tests/citus.sh` checks the same on a cluster, where Citus explains
-//! on which nodes a statement runs. SQLite cannot be distributed, so with SQLite the statements are not checked.
+//! Test that each SQL statement of a request is for one store, so that a distributed database (Citus) runs the statement on the one node of
+//! the store. The server logs its statements together with the id of their request. `tests/citus.sh` tests the same on a cluster, where
+//! Citus explains on which nodes a statement runs. SQLite cannot be distributed, so with SQLite the statements are not checked.
 
 use std::collections::BTreeSet;
 
@@ -19,8 +19,8 @@ use crate::{
 
 const LOG_EVERY_STATEMENT: Settings<'_> = &[("COUNTERPART_LOG_FORMAT", "json"), ("COUNTERPART_SLOW_STATEMENT", "0")];
 
-/// The tables that each node of a distributed database has, and those that only the coordinator has. A statement on one of them reaches one
-/// node, whether it names a store or not. `src/store/SCALING.md` lists them.
+/// The tables that each node of a distributed database has, and those that only the coordinator has. A statement on these tables runs on
+/// one node even if the statement names no store. `src/store/SCALING.md` lists the tables.
 const ON_EACH_NODE: [&str; 9] = [
     "stores",
     "api_keys",
@@ -35,11 +35,12 @@ const ON_EACH_NODE: [&str; 9] = [
 
 /// The beginnings of the statements of requests that may need several nodes; `src/store/SCALING.md` lists them.
 const LISTED: [&str; 3] = [
-    // The new changes of all stores, before a search: on one server, and on a cluster.
+    // Before a search, the server reads the new changes of all stores: on one PostgreSQL server by the first of these two statements, on a
+    // cluster by the second.
     "SELECT s.now::text, s.known, c.position IS NOT NULL, c.position, c.store_id, c.kind, c.record_ids FROM ",
-    "SELECT position, store_id, kind, record_ids FROM changes WHERE transaction_id > ",
-    // The process that sends messages looks for the next due one; a request wakes it.
-    "SELECT due_at FROM outbound ",
+    r#"SELECT "changes"."position", "changes"."store_id", "changes"."kind", "changes"."record_ids" FROM "changes" WHERE "transaction_id" > "#,
+    // After a request has queued a message, the task that sends messages reads the time at which the next message is due, in any store.
+    r#"SELECT "outbound"."due_at" FROM "outbound" "#,
 ];
 
 /// Returns the queries of a statement: the statement itself and its subqueries, each with `()` in place of the subqueries in it.
@@ -66,7 +67,7 @@ fn queries(statement: &str) -> Vec<String> {
         query.push(character);
     }
     complete.extend(open.into_iter().map(|(query, _)| query));
-    // What is inserted, and each part of a union, is a query, too.
+    // The `SELECT` of an `INSERT`, and each part of a `UNION`, counts as a query, too.
     let parts = |query: String| -> Vec<String> {
         let inserts = query.starts_with("INSERT INTO");
         query.split(" UNION ").flat_map(|part| part.splitn(if inserts { 2 } else { 1 }, " SELECT ")).map(str::to_owned).collect()
@@ -93,8 +94,8 @@ fn names_its_store(query: &str) -> bool {
     inserts || compared
 }
 
-/// Returns whether each query of a statement names its store. Citus would send a subquery that does not to every node, even if it is
-/// joined by `store_id` with a query that does.
+/// Returns whether each query of a statement names its store. Citus would send a subquery that names no store to every node, even if the
+/// subquery is joined by `store_id` with a query that names its store.
 fn is_of_one_store(statement: &str) -> bool {
     queries(statement)
         .iter()

@@ -6,7 +6,7 @@ use crate::{
     REV_A,
     client::{Answer, Call},
     harness::{one, world},
-    page_reader::{next, pages, walk},
+    pagination_client::{next, pages, walk},
 };
 
 const MAX: usize = if REV_A { 50 } else { 100 };

@@ -8,7 +8,7 @@ use crate::{
     client::{Answer, Api},
     fixture::{at, line, with},
     harness::{ALL_SCOPES, Database, Server},
-    page_reader::{next, pages, walk},
+    pagination_client::{next, pages, walk},
 };
 
 /// Returns the import lines of a store with contacts and messages in several writing systems, and an e-mail conversation.
@@ -225,7 +225,7 @@ fn a_write_is_found_at_once_and_in_its_newest_state() {
             assert_eq!(messages(&api, &format!("พัสดุ{number}แล้ว")).ids().len(), 1, "{number}");
         }
     }
-    // An import, which is a separate process, writes a contact. The two servers on the database must find it.
+    // An import, which runs in a separate process, writes a contact. Both servers on the database must find the contact.
     let lines = [line(
         "contact",
         json!({"id": "con-late", "fullName": "Latecomer", "firstName": "Latecomer", "createdAt": at("04-01T00:00"), "updatedAt": at("04-01T00:00")}),

@@ -10,7 +10,7 @@ use crate::{
     client::{Answer, Api},
     fixture::{at, line, with},
     harness::{ALL_SCOPES, SIMULATED, Server},
-    page_reader::{next, walk},
+    pagination_client::{next, walk},
 };
 
 fn conversation(id: &str, account: &str, more: Value) -> Value {

@@ -108,13 +108,13 @@ fn a_wrong_key_affects_only_deliveries_with_secrets_that_it_cannot_decrypt() {
     let (id, secret) = hook(&database, KEY, &endpoint.url());
     let bridge = ["bridge", "set", "--store", "shop", "--account", "acc-wa", "--url", &endpoint.url()].map(str::to_owned);
     database.run_with(&[(SETTING, KEY)], &bridge.iter().map(String::as_str).collect::<Vec<_>>());
-    // Starts a server with the first key, so that the server's own secrets are encrypted with the same key as the secrets of webhook and
+    // Starts a server with the key `KEY`, so that the server's own secrets are encrypted with the same key as the secrets of webhook and
     // bridge.
     let database = Server::start_with(database, &[(SETTING, KEY)]).kill();
     let server = Server::start_with(database, &[PRIVATE, &[(SETTING, OTHER)]].concat());
     let (database, api) = (&server.database, server.api("shop", &ALL_SCOPES));
-    // The server now has another key, so it cannot decrypt the stored secrets. Requests that need none of them still succeed, including
-    // pagination and writes.
+    // The next server has only the key `OTHER`, so it cannot decrypt the stored secrets. Requests that need none of these secrets still
+    // succeed, including pagination and writes.
     let first = api.post("/tickets/list", json!({"statuses": ["open", "closed"]})).query("pageSize", 1).send();
     let cursor = first.header("x-pagination-next-cursor").expect("a further page").to_owned();
     api.post("/tickets/list", json!({"statuses": ["open", "closed"]})).query("pageSize", 1).query("cursor", &cursor).send().ok();
@@ -138,7 +138,7 @@ fn a_wrong_key_affects_only_deliveries_with_secrets_that_it_cannot_decrypt() {
     assert!(listed.contains("\"readable\":false"), "{listed}");
     let complaint = database.fails_with(&[(SETTING, OTHER)], &["secrets", "rotate"]);
     assert!(complaint.contains("4 secrets stay as they are"), "{complaint}");
-    // The next server has the first key again, in addition to the new one. So it can decrypt the webhook's secret and sign the deliveries.
+    // The last server has both keys. So it can decrypt the webhook's secret and sign the deliveries.
     let server = Server::start_with(server.kill(), &[PRIVATE, &[(SETTING, &format!("{OTHER} {KEY}"))]].concat());
     let again = ["webhook", "replay", "--store", "shop", "--id", &id, "--missing", "--since", "2020-01-01T00:00:00Z"];
     server.database.run_with(&[(SETTING, KEY)], &again);

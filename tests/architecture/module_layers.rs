@@ -43,9 +43,9 @@ const HTTP: Room = Room {
     layers: &[
         &["machinery"],
         &["schemas"],
-        &["document::openapi_tags"],
+        &["openapi::openapi_tags"],
         &["operations"],
-        &["document"],
+        &["openapi"],
         &["events"],
         &["settings"],
         &["pages"],

@@ -158,7 +158,7 @@ def worker_killed(server, keys, port, sinks):
 
 
 class PacedLoad(Load):
-    """A load whose writers write at a rate together."""
+    """A load whose writers together send RATE writes a second."""
 
     def write(self, n):
         began, i = time.monotonic(), 0
@@ -184,7 +184,6 @@ def store_moved(server, keys):
     at = sorted(load.acknowledged.values())
     pause = max((after - before for before, after in zip(at, at[1:])), default=float("inf"))
     lost, twice, gaps = losses(server, store, load.acknowledged)
-    # Each imported message and each acknowledged one, once.
     target = nodes(server)[store]
     for line in load.wrong[:5]: print(f"wrong: {line}")
     print(f"store moved: {MESSAGES} messages from {source} to {target} in {took:.1f} s; {len(load.acknowledged)} writes acknowledged, "

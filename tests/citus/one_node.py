@@ -1,28 +1,28 @@
 """Drill on a Citus cluster: sends many requests, and checks that each of their statements runs on one node.
 
-Citus counts the statements that it runs. Each counted statement is explained, with the id of a store as the value of each parameter that is
-a text. Its plan must have one task. The exceptions are those that src/store/SCALING.md lists. Called by drill.py."""
+Citus counts the statements that it runs. The drill explains each counted statement (SQL: EXPLAIN), with the id of a store as the value of
+each text parameter. The plan must have one task. The exceptions are the statements that src/store/SCALING.md lists. Called by drill.py."""
 import http.client, json, re, subprocess, threading, time
 from server import AT
 
 REQUESTS = 10_000
 CLIENTS = 4
 
-# The statements that need several nodes, as regular expressions for the beginning of their texts. All but the first two are the server's
-# own work, not part of a request.
+# The statements that need several nodes, as regular expressions for the beginning of their texts. Only the first of them is part of a
+# request. The others are background work of the server.
 LISTED = [
-    # Before a search, and by the worker of the search index.
-    r"SELECT position, store_id, kind, record_ids FROM changes WHERE transaction_id > ",
-    # Once a minute, the time of the last use of each key, in a table that each node has.
+    # The new changes of all stores, which are read before a search and by the worker of the search index.
+    r'SELECT "changes"."position", "changes"."store_id", "changes"."kind", "changes"."record_ids" FROM "changes" WHERE "transaction_id" > ',
+    # The time of the last use of each key, which is stored once a minute in a table that each node has.
     r'UPDATE "api_keys" SET "last_used_at"',
-    r"SELECT position, changed_at FROM changes",
-    r"SELECT due_at FROM (outbound|deliveries) ",
-    r"SELECT o\.position, o\.store_id, o\.account_id FROM outbound o (?!.* AND o\.store_id = \$)",
-    r"SELECT w\.store_id, w\.id FROM webhooks w JOIN LATERAL (?!.* x\.store_id = \$)",
+    r'SELECT "changes"."position", "changes"."changed_at" FROM "changes"',
+    r'SELECT "(outbound|deliveries)"\."due_at" FROM ',
+    r'SELECT "position", "store_id", "account_id" FROM "outbound" (?!.* AND "outbound"\."store_id" = \$)',
+    r'SELECT "webhooks"\."store_id", "webhooks"\."id" FROM "webhooks" INNER JOIN LATERAL (?!.* AND "deliveries"\."store_id" = \$)',
     r"SELECT id FROM webhooks WHERE enabled = ",
-    r"SELECT store_id FROM (events|record_changes) ",
+    r'SELECT "store_id" FROM "(events|record_changes)" ',
     r"SELECT store_id, name FROM totals ",
-    r"SELECT store_id, active, used_at FROM change_feeds",
+    r'SELECT .* FROM "change_feeds" ORDER BY "change_feeds"."store_id"',
     r"SELECT \(SELECT COUNT\(\*\) FROM messages\) ",
     r'SELECT .* FROM "accepted_signatures" WHERE "accepted_signatures"."expires_at" <= ',
 ]
@@ -43,7 +43,7 @@ WRITES = [
     ("POST", "/v1/conversations/mark-read", {"conversationId": "c{n}"}),
     ("POST", "/v1/contacts", {"firstName": "New {i}"}),
 ]
-# Records of each store beside those of the other drills: what the requests ask for.
+# The records that the requests ask for. Each store has them in addition to the records that all drills use.
 RECORDS = [{"kind": "label", "record": {"id": f"l{n}", "label": f"Label {n}", "color": "#000000"}} for n in range(2)] + [
     {"kind": "ticket", "record": {
         "id": f"t{n}", "conversationId": f"c{n}", "contactId": f"k{n}", "accountId": "a1", "channel": "widget", "isOpen": True,
@@ -95,8 +95,8 @@ def send(port, keys, client, failed, answered):
 
 
 def tasks(url, statement):
-    """Returns how many tasks a statement has if each of its texts is the id of a store or a snapshot: 0 if it reads only tables that the
-    coordinator has. None if it cannot be explained."""
+    """Returns the number of tasks in the plan of a statement, with the id of a store or a snapshot as the value of each text parameter: 0 if
+    the statement reads only tables that the coordinator has. None if the statement cannot be explained."""
     while True:
         types, error = ask(url, f"PREPARE q AS {statement}", "SELECT array_to_string(parameter_types, ',') FROM pg_prepared_statements")
         untyped = re.search(r"could not determine data type of parameter (\$\d+)", error)
@@ -110,7 +110,7 @@ def tasks(url, statement):
     plan, error = ask(url, f"EXPLAIN (COSTS OFF) {statement}")
     if error: return None
     counts = list(map(int, re.findall(r"Task Count: (\d+)", plan)))
-    # A count of 0 would mean that the values contradict each other, so that the plan shows nothing.
+    # A task count of 0 means that the parameters' values contradict each other, so the plan does not show where the statement runs.
     return sum(counts) if all(counts) else None
 
 
@@ -126,7 +126,7 @@ def check(server, keys, url):
         for n in range(8):
             status, text = post(server.port, key, "/v1/tickets/close", {"ticketId": f"t{n}"})
             if status != 200: failed.append(f"close: {status} {text[:200]}")
-            # A message of a closed ticket changes the position of the ticket.
+            # The conversation has no open ticket now, so this send runs other statements than the sends before.
             post(server.port, key, "/v1/messages", {"conversationId": f"c{n}", "text": f"after the close {n}"})
     rows, _ = ask(url, "SELECT SUM(calls), query "
                        "FROM citus_stat_statements s JOIN pg_database d ON d.oid = s.dbid WHERE d.datname = current_database() "

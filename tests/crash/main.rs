@@ -1,7 +1,7 @@
 //! Crash tests: SIGKILL ends a server under load, again and again on one database. Each time the database must contain every acknowledged
 //! write and no part of an unfinished write. Every event must belong to a change that is in the database.
 //!
-//! - [`feed`] has the crash test of the event feed and of `counterpart copy`, [`index`] the crash test of the search index.
+//! - [`feed_readers`] has the crash test of the event feed and of `counterpart copy`, [`search_index`] the crash test of the search index.
 //! - [`load`] generates the load: concurrent writers send writes until the server is killed. [`model`] computes the state that the database
 //!   must then have.
 //! - `COUNTERPART_CRASH_CYCLES=100 cargo test --test crash -- --nocapture` is a long run of 100 kills; the default is a few kills.
@@ -24,10 +24,10 @@ mod fixture;
 #[allow(dead_code, unused_imports, reason = "shared with the suite, which uses all of it")]
 mod harness;
 
-mod feed;
-mod index;
+mod feed_readers;
 mod load;
 mod model;
+mod search_index;
 
 use std::{
     collections::HashSet,

@@ -10,8 +10,8 @@ set -euo pipefail
 binary=$(realpath "$1")
 cd "$(dirname "$0")/../.."
 
-. tests/steps.sh
-. tests/scratch.sh
+. tests/progress_output.sh
+. tests/temporary_folder.sh
 . tests/mcp/install_tools.sh
 . tests/mcp/server.sh
 at_the_end() { stop_servers; }

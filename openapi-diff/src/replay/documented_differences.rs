@@ -60,8 +60,9 @@ impl<'d> Documented<'d> {
         Ok(keys)
     }
 
-    /// Returns the keys of the changes that explain a difference without a `because` in the request. A change explains only the difference
-    /// that it states: a removed or added property or header, a recent time in another format, or a new operation.
+    /// Returns the keys of the changes that by themselves explain a difference, so that the request needs no `because` for it. A change
+    /// explains only the difference that it states: a removed or added property or header, a recent time in another format, or a new
+    /// operation.
     pub fn explain(&self, request: &Request, answers: &[Answer; 2], difference: &Difference) -> Option<Vec<String>> {
         let keys: Vec<_> = if difference.place == "status" {
             let [old, new] = answers.each_ref().map(|answer| answer.status);

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{
     super::{
         object_keywords::AdditionalProperties,
-        resolve::{Resolved, element, inner},
+        schema_resolution::{Resolved, element, inner},
         values::{Object, flag, items, order},
     },
     DEPTH, SchemaChecker, SideSchema, Validity,

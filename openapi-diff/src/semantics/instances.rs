@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::{
     super::{
-        resolve::{Resolved, element, inner},
         schema::members_of,
+        schema_resolution::{Resolved, element, inner},
         values::{Object, items},
     },
     DEPTH, SchemaChecker, SideSchema, Validity, formats,

@@ -11,11 +11,11 @@
 
 mod disjoint;
 mod formats;
-mod inclusion;
 mod instances;
-mod object_inclusion;
+mod object_containment;
 mod overlap;
 mod patterns;
+mod schema_containment;
 mod validity;
 
 use std::{
@@ -31,15 +31,15 @@ use serde_json::{Value, json};
 #[cfg(test)]
 pub(super) use self::instances::SeededRandom;
 pub(super) use self::{
-    inclusion::only,
     instances::Instances,
     overlap::Overlap,
+    schema_containment::only,
     validity::{RefusingKeywords, Validity, depends_on, is_of},
 };
 use super::{
     references::{DocumentIndex, reference},
-    resolve::{Resolved, element, resolve},
     rules::Direction,
+    schema_resolution::{Resolved, element, resolve},
     values::{Object, empty, flag, is_annotation, items, members},
 };
 

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use super::{
-    super::{resolve::element, values::items},
+    super::{schema_resolution::element, values::items},
     Instances, SchemaChecker, SideSchema, Validity,
 };
 

@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::{
     super::{
-        resolve::{Resolved, element, evaluates, inner},
         schema::members_of,
+        schema_resolution::{Resolved, element, evaluates, inner},
         values::{Object, flag, items, members, order, same},
     },
     DEPTH, SchemaChecker, SideSchema,
@@ -56,7 +56,7 @@ impl Verdict {
         }
     }
 
-    /// Whether further keywords cannot change the result.
+    /// Whether the result is final, so that the remaining keywords need not be applied.
     fn settled(&self) -> bool {
         self.worst == Invalid && self.refusals.is_none()
     }
@@ -122,7 +122,8 @@ impl<'a> AppliedSchema<'_, '_, 'a> {
             verdict.add("type", if of_type || known { Validity::of(of_type) } else { Undecided });
         }
         // By the specification of OpenAPI 3.0, `nullable` without a `type` has no effect. But authors write it next to a choice (`oneOf`,
-        // `anyOf`) or a reference to allow null. So it accepts null here. With an `enum` that does not list null, the result is undecided.
+        // `anyOf`) or a reference to allow null. So a schema with `nullable` accepts null here. If it also has an `enum` that does not list
+        // null, the result is undecided.
         let nullable = !self.semantics.side(self.schema.which).document.is_3_1() && flag(self.object, "nullable");
         if value.is_null() && nullable {
             let listed = self.object.get("enum").is_none_or(|values| items(Some(values)).contains(&Value::Null));

@@ -6,7 +6,7 @@ mod openapi_3_1;
 mod operations;
 mod parameters_and_responses;
 mod references;
-mod schemas;
+mod schema_composition;
 mod types;
 
 use serde_json::Value;
@@ -54,8 +54,8 @@ impl Done {
     }
 }
 
-/// An edit, the expected lines of the report, and the class of the change in the first of these lines: in the forward and in the reverse
-/// comparison.
+/// An edit, the expected lines of the report, and two classes of the change in the first line: its class in the comparison of the base
+/// document with the edited one, and its class in the reverse comparison.
 type Mutant = (Done, &'static [&'static str], Class, Class);
 
 /// Asserts that each edit gives the expected report, and its mirror in the other direction. Fails with a list of all faults.

@@ -6,7 +6,7 @@ use poem::http::Method;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
-use super::clocked_shop::{ClockedShop, DAY, HOUR, MINUTE};
+use super::fixture::{ClockedShop, DAY, HOUR, MINUTE};
 use crate::{
     delivery::{
         channel_connector::{Accepted, Capabilities, Connector, Connectors, Sending},

@@ -6,7 +6,7 @@ use std::time::Instant;
 use poem::http::Method;
 use serde_json::{Value, json};
 
-use super::clocked_shop::{ClockedShop, DAY, HOUR};
+use super::fixture::{ClockedShop, DAY, HOUR};
 use crate::delivery::scripted_endpoints::TestEndpoint;
 
 /// The results of one run of [`live`], which the test compares between the two clocks.

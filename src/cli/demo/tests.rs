@@ -1,4 +1,4 @@
-//! Golden tests of the examples in the OpenAPI documents (`http::document::examples`): they must equal the responses and the events of a
+//! Golden tests of the examples in the OpenAPI documents (`http::openapi::examples`): they must equal the responses and the events of a
 //! fresh demo store. To update the recorded examples, run `cargo test --lib record_the_examples -- --ignored`, once for each API revision.
 
 use std::{
@@ -26,11 +26,11 @@ use crate::{
         webhooks::{Attempted, EndpointAnswer},
     },
     http::{
-        document::{
+        machinery::{idempotency::IDEMPOTENCY_KEY, rate_limits::RateLimit, routing::SETTINGS_PREFIX},
+        openapi::{
             contract_document::{self, Route},
             examples::{self, ExampleRequest, Examples, RECORDED_AT},
         },
-        machinery::{idempotency::IDEMPOTENCY_KEY, rate_limits::RateLimit, routing::SETTINGS_PREFIX},
         settings as settings_api,
     },
     service::{Service, webhooks::WebhookSettings},

@@ -5,7 +5,7 @@ mod disabled_subscriptions;
 mod fixture;
 mod load;
 mod replay;
-mod schedule;
+mod retry_schedule;
 mod ssrf;
 mod subscriptions;
 

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use super::{AssignmentData, ClosedData, ContactFieldData, EscalationData, Event, LabelData, MessageData, OpenedData, TicketFieldData};
 use crate::{
     domain::webhooks::{PAUSES, TEST_KIND},
-    http::document::{
+    http::openapi::{
         canonical_form::{in_form, sorted},
         contract_document, examples,
         openapi_3_1::{convert, modern},

@@ -59,7 +59,8 @@ impl<T: types::Type + DeserializeOwned + 'static, const EMPTY_IS_OBJECT: bool> B
     }
 
     /// Parses only those properties of an inbound message that the type `P` has, before the whole message is parsed: for example the id of
-    /// the account whose bridge signed the request. Returns `None` if the body is not JSON with these properties.
+    /// the account whose bridge (an external program that connects a channel) signed the request. Returns `None` if the body is not JSON
+    /// with these properties.
     pub fn inbound_part<P: DeserializeOwned>(&self) -> Option<P> {
         serde_json::from_slice(&whole_characters(self.bytes())).ok()
     }

@@ -101,8 +101,8 @@ impl Context {
         }
     }
 
-    /// Records the caller. Called once, by authentication. `repeatable` means that the request only reads. The client can repeat such a
-    /// request, so its response may be refused even after the operation has run.
+    /// Records the caller. Called once, by authentication. `repeatable` means that the request only reads. After such a request, the server
+    /// may replace the response by an error if too many bytes are unsent (`unsent_responses`), since the client can repeat the request.
     pub fn authenticated(&self, recipient: Recipient, key_name: Option<String>, repeatable: bool) {
         // `set` fails only if the caller is recorded already, and a request has only one caller.
         let _ = self.0.caller.set(Authenticated { recipient, key_name, repeatable });
@@ -177,7 +177,8 @@ impl Context {
         }
     }
 
-    /// Returns whether the request only reads. If so, its response may be refused, since the client can repeat the request.
+    /// Returns whether the request only reads. If so, an error may replace its response (`unsent_responses`), since the client can repeat
+    /// the request.
     pub fn is_repeatable(&self) -> bool {
         self.0.caller.get().is_some_and(|known| known.repeatable)
     }

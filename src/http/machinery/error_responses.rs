@@ -212,9 +212,9 @@ macro_rules! key_conflict {
 }
 
 documented! {
-    /// The errors of a read whose request contains no record id, such as a list.
+    /// The errors of a read that never responds with 404, such as a list. An unknown id in its filters is not an error.
     Listing = &[400, 401, 403], "";
-    /// The errors of a read whose request contains a record id.
+    /// The errors of a read that responds with 404 if the request contains an unknown id.
     Lookup = &[400, 401, 403, 404], "";
     /// The errors of a write whose request contains a record id.
     Change = &[400, 401, 403, 404, 409, 413, 415], key_conflict!();
@@ -226,11 +226,11 @@ documented! {
     FilteredListing = &[400, 401, 403, 413, 415], "";
     /// The errors of a settings operation without parameters and body.
     SettingsCatalog = &[401, 403], "", Session;
-    /// The errors of a read of the settings whose request contains no record id.
+    /// The errors of a read of the settings that never responds with 404.
     SettingsListing = &[400, 401, 403], "", Session;
     /// The errors of a read of a feed whose entries are kept for a limited time.
     SettingsFeed = &[400, 401, 403, 410], "", Session;
-    /// The errors of a settings operation that reads or removes the record with the id in the request.
+    /// The errors of a settings operation that reads or removes records, and that responds with 404 if the request contains an unknown id.
     SettingsLookup = &[400, 401, 403, 404], "", Session;
     /// The errors of a change of settings that creates a record.
     SettingsCreation = &[400, 401, 403, 413, 415], "", Session;
@@ -248,7 +248,7 @@ documented! {
     SettingsChange = &[400, 401, 403, 404, 409, 413, 415], "The record is in a state that does not allow the change; `error.message` says which.", Session;
     /// The errors of a removal that some states of the record do not allow.
     SettingsRemoval = &[400, 401, 403, 404, 409], "The record is in a state that does not allow the change; `error.message` says which.", Session;
-    /// The errors of the operation that advances the clock of a sandbox, a server for tests.
+    /// The errors of the operation that advances the clock of a sandbox (a test database).
     SettingsAdvance = &[400, 401, 403, 409, 413, 415], "The server serves no sandbox, or its clock is being advanced already; `error.message` says which.", Session;
     /// The errors of a settings operation that changes a ticket or a conversation, and that accepts an idempotency key.
     SettingsAction = &[400, 401, 403, 404, 409, 413, 415], key_conflict!(), Session;

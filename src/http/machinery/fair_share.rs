@@ -44,7 +44,8 @@ pub struct FairScheduler {
 struct StoreFairness {
     share: Arc<Semaphore>,
     alone: Arc<Semaphore>,
-    /// For each scope with which a request has succeeded: the time until which its responses may be long; `None` if no response was long.
+    /// For each scope with which a request has succeeded: the time until which responses to requests with this scope may be long; `None` if
+    /// no response was long.
     long: Mutex<HashMap<Scope, Option<Instant>>>,
 }
 
@@ -97,7 +98,8 @@ impl StorePermit {
         self.alone.is_some()
     }
 
-    /// Returns the limit on the store's unbounded statements, under which the statements of the request run.
+    /// Returns the limit on the store's unbounded statements, under which the statements of the request run. If the response may be long,
+    /// the limit applies to all statements of the request.
     pub fn share(&self) -> StatementLimit {
         StatementLimit { permits: self.store.share.clone(), all: self.is_alone() }
     }

@@ -100,7 +100,7 @@ impl LongPolls {
     }
 }
 
-/// A long-poll request: repeats a query until it returns records, and waits between two queries.
+/// A long-poll request. Its handler repeats a query until the query returns records. This type waits between two queries.
 pub struct LongPoll<'a> {
     polls: &'a LongPolls,
     context: &'a Context,

@@ -49,8 +49,8 @@ struct RateLimitState {
     full: usize,
 }
 
-/// The number of entries at which idle entries are first removed. After each removal the next one is due at twice the number of entries
-/// that are left, but not below this number.
+/// The number of entries at which idle entries are first removed. After each removal, the next removal is due at twice the number of
+/// entries that are left, but not below this number.
 const MIN_ENTRIES_TO_SWEEP: usize = 4096;
 
 /// The error of a request that exceeds a rate limit.

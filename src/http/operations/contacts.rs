@@ -130,7 +130,7 @@ impl ContactFilters {
 #[derive(Debug)]
 pub struct ContactReads;
 
-#[OpenApi(tag = "crate::http::document::openapi_tags::Tag::Contacts")]
+#[OpenApi(tag = "crate::http::openapi::openapi_tags::Tag::Contacts")]
 impl ContactReads {
     /// Get a contact
     ///
@@ -151,7 +151,7 @@ impl ContactReads {
     /// List contacts
     ///
     /// Lists contacts that match the filters, the most recently updated first{by relevance}.
-    // `document::canonical_form` replaces `{by relevance}` by the text for the revision of the contract (A or B) that this build serves.
+    // `openapi::canonical_form` replaces `{by relevance}` by the text for the revision of the contract (A or B) that this build serves.
     #[oai(path = "/contacts/list", method = "post", operation_id = "listContacts")]
     async fn list_contacts(
         &self,
@@ -192,7 +192,7 @@ impl ContactReads {
 #[derive(Debug)]
 pub struct ContactWrites;
 
-#[OpenApi(tag = "crate::http::document::openapi_tags::Tag::Contacts")]
+#[OpenApi(tag = "crate::http::openapi::openapi_tags::Tag::Contacts")]
 impl ContactWrites {
     /// Create a contact
     ///

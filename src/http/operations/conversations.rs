@@ -118,7 +118,7 @@ impl From<ConversationView> for Conversation {
 #[derive(Debug)]
 pub struct ConversationReads;
 
-#[OpenApi(tag = "crate::http::document::openapi_tags::Tag::Conversations")]
+#[OpenApi(tag = "crate::http::openapi::openapi_tags::Tag::Conversations")]
 impl ConversationReads {
     /// List conversations
     ///
@@ -163,7 +163,7 @@ impl ConversationReads {
 #[derive(Debug)]
 pub struct ConversationWrites;
 
-#[OpenApi(tag = "crate::http::document::openapi_tags::Tag::Conversations")]
+#[OpenApi(tag = "crate::http::openapi::openapi_tags::Tag::Conversations")]
 impl ConversationWrites {
     /// Mark a conversation read
     ///

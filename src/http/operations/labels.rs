@@ -37,7 +37,7 @@ impl From<domain::Label> for Label {
 #[derive(Debug)]
 pub struct LabelReads;
 
-#[OpenApi(tag = "crate::http::document::openapi_tags::Tag::Labels")]
+#[OpenApi(tag = "crate::http::openapi::openapi_tags::Tag::Labels")]
 impl LabelReads {
     /// List labels
     ///

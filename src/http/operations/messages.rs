@@ -119,7 +119,7 @@ impl From<CommentView> for InternalComment {
 #[derive(Debug)]
 pub struct MessageReads;
 
-#[OpenApi(tag = "crate::http::document::openapi_tags::Tag::Messages")]
+#[OpenApi(tag = "crate::http::openapi::openapi_tags::Tag::Messages")]
 impl MessageReads {
     /// List messages
     ///
@@ -190,7 +190,7 @@ impl MessageReads {
 #[derive(Debug)]
 pub struct MessageWrites;
 
-#[OpenApi(tag = "crate::http::document::openapi_tags::Tag::Messages")]
+#[OpenApi(tag = "crate::http::openapi::openapi_tags::Tag::Messages")]
 impl MessageWrites {
     /// Send a text message
     ///

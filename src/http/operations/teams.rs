@@ -61,7 +61,7 @@ impl From<TeamView> for Team {
 #[derive(Debug)]
 pub struct TeamReads;
 
-#[OpenApi(tag = "crate::http::document::openapi_tags::Tag::Teams")]
+#[OpenApi(tag = "crate::http::openapi::openapi_tags::Tag::Teams")]
 impl TeamReads {
     /// List teams
     ///

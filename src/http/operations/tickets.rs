@@ -32,7 +32,7 @@ use crate::{
 #[derive(Debug)]
 pub struct TicketReads;
 
-#[OpenApi(tag = "crate::http::document::openapi_tags::Tag::Tickets")]
+#[OpenApi(tag = "crate::http::openapi::openapi_tags::Tag::Tickets")]
 impl TicketReads {
     /// Get a ticket
     ///
@@ -96,7 +96,7 @@ impl TicketReads {
 #[derive(Debug)]
 pub struct TicketWrites;
 
-#[OpenApi(tag = "crate::http::document::openapi_tags::Tag::Tickets")]
+#[OpenApi(tag = "crate::http::openapi::openapi_tags::Tag::Tickets")]
 impl TicketWrites {
     /// Update a ticket field
     ///

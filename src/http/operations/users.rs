@@ -19,7 +19,7 @@ use crate::{
 #[derive(Debug)]
 pub struct UserReads;
 
-#[OpenApi(tag = "crate::http::document::openapi_tags::Tag::Users")]
+#[OpenApi(tag = "crate::http::openapi::openapi_tags::Tag::Users")]
 impl UserReads {
     /// List users
     ///

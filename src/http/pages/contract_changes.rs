@@ -13,7 +13,7 @@ use poem::http::HeaderValue;
 use sha2::{Digest, Sha256};
 
 use super::static_content::Download;
-use crate::http::document::contract_document;
+use crate::http::openapi::contract_document;
 
 /// The comparison of the requests and responses of the two revisions, as JSON, with notes on how to adapt a client to the changes.
 const A_TO_B: &str = include_str!("../../../openapi/a-to-b.json");

@@ -1,5 +1,5 @@
-//! The guides: texts on topics that concern more than one operation, in the Markdown files of `docs/guides`. `tests/guides/run.py` runs the
-//! examples in the guides.
+//! The guides: texts on topics that concern more than one operation, in the Markdown files of `docs/guides`.
+//! `tests/guides/guide_examples.py` runs the examples in the guides.
 
 /// A guide in Markdown, whose first line is the title.
 #[derive(Debug)]

@@ -69,10 +69,10 @@ pub fn download(html: impl Fn() -> String + Send + Sync + 'static) -> Download {
 
 /// Returns the style sheet at [`STYLE`].
 pub fn style() -> Download {
-    Download::text("text/css; charset=utf-8", || include_str!("page.css").to_owned())
+    Download::text("text/css; charset=utf-8", || include_str!("documentation_page.css").to_owned())
 }
 
 /// Returns the script at [`SCRIPT`].
 pub fn script() -> Download {
-    Download::text("text/javascript; charset=utf-8", || include_str!("page.js").to_owned())
+    Download::text("text/javascript; charset=utf-8", || include_str!("documentation_page.js").to_owned())
 }

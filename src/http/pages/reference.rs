@@ -52,7 +52,7 @@ fn text(value: &Value) -> &str {
 }
 
 impl<'a> Reference<'a> {
-    /// Follows a `$ref`; returns any other value as it is.
+    /// Returns the target of a `$ref`, and any other value as it is.
     fn resolved(&self, value: &'a Value) -> &'a Value {
         let target = value["$ref"].as_str().and_then(|reference| self.document.pointer(reference.strip_prefix('#')?));
         target.unwrap_or(value)

@@ -1,8 +1,7 @@
 //! The settings page at `/settings`: static files that are part of the binary. The page's scripts get all data from the settings API.
 //!
 //! The page loads nothing from other servers, so it works without access to the internet. Its content security policy permits only script
-//! files of this server, and no script inside HTML. So the browser does not run a script that someone has hidden in a record,
-//! for example in a name.
+//! files of this server, and no script inside HTML. So the browser does not run a script that is hidden in a record, for example in a name.
 
 use poem::http::HeaderValue;
 
@@ -34,11 +33,11 @@ const TABS: [File; 9] = files![
 const FILES: [File; 10] = files![
     "page.css",
     "page.js",
-    "sections.js",
+    "tabs.js",
     "dialogs.js",
-    "elements.js",
+    "dom_helpers.js",
     "settings_api.js",
-    "texts.js",
+    "localization.js",
     "texts/en.ftl",
     "texts/th.ftl",
     "vendor/fluent-bundle.js"
@@ -108,7 +107,7 @@ mod tests {
         let own = FILES.into_iter().filter(|(path, _)| path.ends_with(".js") && !path.starts_with("/vendor"));
         let sources: String = own.chain(TABS).map(|(_, source)| source).chain([include_str!("settings_page/index.html"), MAIL]).collect();
         // The scripts refer to a message (a text of the catalogue) in three ways: by its name in quotes, by a template string that begins
-        // with a fixed part of the name, and by the name of a tab, from which `sections.js` makes message names such as `keys-hint`.
+        // with a fixed part of the name, and by the name of a tab, from which `tabs.js` makes message names such as `keys-hint`.
         let quoted = Regex::new(r#""([a-z][a-z_-]*)""#).unwrap();
         let begun = Regex::new(r"`([a-z-]+-)\$\{").unwrap();
         let tab = Regex::new(r#"name: "([a-z]+)""#).unwrap();

@@ -15,11 +15,11 @@ use sha2::{Digest, Sha256};
 use url::Url;
 
 use crate::http::{
-    document::contract_document,
     machinery::{
         compression::{accepts_gzip, gzip},
         context::is_secure,
     },
+    openapi::contract_document,
 };
 
 /// How many versions of the content at one path the cache holds at most. Content that contains the base URL of this server has one version

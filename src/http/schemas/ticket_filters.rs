@@ -23,7 +23,7 @@ const MAX_FIELDS: usize = 10;
 /// Filters of the ticket list. An empty object lists open tickets that are neither spam nor snoozed. A member that is
 /// `null` or an empty array does not filter.
 //
-// `document::canonical_form` replaces the placeholders `{or all}` and `{alone}` by the texts for the revision of the contract (A or B) that
+// `openapi::canonical_form` replaces the placeholders `{or all}` and `{alone}` by the texts for the revision of the contract (A or B) that
 // this build serves.
 #[derive(Debug, Object, Deserialize)]
 #[oai(rename_all = "camelCase", deny_unknown_fields, nullable_all)]

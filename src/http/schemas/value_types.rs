@@ -19,8 +19,8 @@ use crate::domain::{
     time::{Bound, Timestamp},
 };
 
-/// The `format` that marks the schema of an open enumeration, whose set of values may grow. The module `document::canonical_form` removes
-/// the mark, and rewrites the schema so that it accepts any string.
+/// The `format` that marks the schema of an open enumeration, whose set of values may grow. The module `openapi::canonical_form` removes
+/// this `format`, and rewrites the schema so that it accepts any string.
 pub const OPEN_ENUM: &str = "x-open-enum";
 
 /// Implements the members of the trait [`Type`] that are the same for all types that use this macro. `IS_REQUIRED`: a property of such a

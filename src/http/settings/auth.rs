@@ -55,7 +55,7 @@ impl SettingsRequest {
         &self.manager.store_id
     }
 
-    /// Returns the context of a write whose author is this caller. `once` is absent if the request has no idempotency key.
+    /// Returns the context of a write whose author is the caller of this request. `once` is absent if the request has no idempotency key.
     pub fn by<'a, T>(&'a self, once: Option<IdempotentRequest<'a, T>>) -> WriteContext<'a, T> {
         WriteContext::editor(&self.editor).once(once)
     }

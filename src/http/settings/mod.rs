@@ -25,8 +25,8 @@
 
 mod audit;
 mod auth;
-mod bridges;
 mod change_feed;
+mod channel_bridges;
 mod clock;
 mod credentials;
 mod deliveries;
@@ -34,6 +34,7 @@ mod drafts;
 mod event_feed;
 mod grants;
 mod inbound_auth;
+mod inbound_messages;
 mod keys;
 mod next_after_header;
 mod openapi_document;
@@ -41,11 +42,11 @@ mod openapi_tags;
 mod params;
 mod seats_and_access;
 mod session;
-mod ticket_states_and_inbound_messages;
+mod ticket_states;
 mod undelivered_messages;
 mod webhooks;
 
-pub use bridges::BridgeView;
+pub use channel_bridges::BridgeView;
 pub use deliveries::AttemptView;
 pub use keys::KeyView;
 pub use openapi_document::{document, examples, settings_operations};

@@ -8,14 +8,14 @@ use super::grants::TOKEN_SCHEME;
 use crate::{
     domain::revision_rules::ReceivedAt,
     http::{
-        document::{
+        machinery::routing::SETTINGS_PREFIX,
+        openapi::{
             canonical_form::{canonical, sorted},
             components::{operations_mut, share},
             examples::{ExampleFiles, Examples},
             introduction::UNENVELOPED,
             merged_paths::MergedGroups,
         },
-        machinery::routing::SETTINGS_PREFIX,
     },
 };
 
@@ -32,9 +32,10 @@ pub fn settings_operations() -> impl OpenApi {
         super::change_feed::ChangeOperations,
         super::drafts::DraftOperations,
         super::undelivered_messages::UndeliveredOperations,
-        super::ticket_states_and_inbound_messages::InboxOperations,
+        super::ticket_states::TicketStateOperations,
+        super::inbound_messages::InboundMessageOperations,
         super::seats_and_access::TeamOperations,
-        super::bridges::BridgeOperations,
+        super::channel_bridges::BridgeOperations,
         super::audit::AuditOperations,
         super::clock::ClockOperations,
     );

@@ -12,7 +12,6 @@ use crate::{
         time::Timestamp,
     },
     http::{
-        document::openapi_tags::Tag,
         machinery::{
             auth::{AccountsRead, Authorised},
             error_responses::{Failure, Listing, Lookup},
@@ -21,6 +20,7 @@ use crate::{
             params::{Choice, CursorText, Id, IgnoredParam, OneOf, PageSize, Query, Required},
             success_responses::{All, Reply},
         },
+        openapi::openapi_tags::Tag,
         schemas::value_types::{ChannelName, EnumValue, Members, OpenObject, StoredJson, ValueSet, member},
     },
 };

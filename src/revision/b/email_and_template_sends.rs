@@ -12,7 +12,6 @@ use crate::{
         send_requests::{EmailContent, FilledTemplate, Send},
     },
     http::{
-        document::openapi_tags::Tag,
         machinery::{
             auth::{Authorised, MessagesWrite},
             body::Body,
@@ -21,6 +20,7 @@ use crate::{
             idempotency::{Acknowledgement, IdempotencyKey},
             success_responses::{One, Reply},
         },
+        openapi::openapi_tags::Tag,
         schemas::{value_types::AddressText, write_inputs::bounded},
     },
 };

@@ -11,7 +11,6 @@ use crate::{
         time::Timestamp,
     },
     http::{
-        document::openapi_tags::Tag,
         machinery::{
             auth::{Authorised, ContactsRead, MessagesRead},
             error_responses::{Failure, Listing},
@@ -20,6 +19,7 @@ use crate::{
             params::{CursorText, IgnoredParam, NoPageSize, Query, Required, SearchText},
             success_responses::Reply,
         },
+        openapi::openapi_tags::Tag,
     },
 };
 

@@ -6,7 +6,6 @@ use super::ticket_schema::Ticket;
 use crate::{
     domain::tickets::{TicketExpand, TicketView},
     http::{
-        document::openapi_tags::Tag,
         machinery::{
             auth::{Authorised, TicketsWrite},
             body::Body,
@@ -16,6 +15,7 @@ use crate::{
             params::Query,
             success_responses::{All, Reply},
         },
+        openapi::openapi_tags::Tag,
         schemas::{
             value_types::{Limited, Many},
             write_inputs::TicketAssignment,

@@ -172,7 +172,7 @@ async fn while_a_node_is_away_a_search_reads_the_changes_of_its_store() {
                             VALUES ('other', 'contact', 'k', 0, pg_current_xact_id()::text::bigint)";
     fixture.execute(of_another_store).await.unwrap();
     let applied = || front.view().unwrap().fresh.len();
-    // The worker has read the first change of a round. Changes that are committed later may have lower positions.
+    // The worker has read the first change of a round (see `LogPosition`). Changes that are committed later may have lower positions.
     let before = front.followed.lock().await.mark.clone();
     let before = front.db.changes_since(&before, 1).await.unwrap().unwrap().mark;
     assert!(!before.is_between_rounds());

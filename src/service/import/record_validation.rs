@@ -41,8 +41,8 @@ impl InvalidProperty {
 pub trait Check {
     fn id(&self) -> &str;
 
-    /// Applies the rules of `domain::grandfathered_records` to a new record. Records that were stored before these rules existed may break
-    /// the rules.
+    /// Applies the rules of `domain::rules_for_older_records`. Not called for a record with the flag `asStored`: the record was stored
+    /// before these rules existed, and may break them.
     fn follow_later_rules(&mut self) -> Result<(), RuleViolation> {
         Ok(())
     }
@@ -70,7 +70,7 @@ impl Check for User {
 
     fn check(&mut self, _: &Definitions) -> Result<(), InvalidProperty> {
         id("id", self.id.as_str())?;
-        // A blank name counts as absent. Where a name must be shown, it is derived from the e-mail address.
+        // A blank name counts as absent. `User::shown_name` decides what is shown in its place.
         self.name = self.name.take().filter(|name| !name.trim().is_empty());
         optional_id("roleId", self.role_id.as_ref().map(|id| id.as_str()))?;
         if let Some(user) = &mut self.user_id {
@@ -340,7 +340,7 @@ fn agreed<T: PartialEq + Default>(property: &str, own: Option<T>, lent: Option<T
     }
 }
 
-/// Checks that JSON has the shape of `T`, and returns it parsed. The JSON itself is stored unchanged.
+/// Parses JSON as `T`. `place` is the path of the JSON in the record. An error contains the path of the invalid value.
 pub fn read<'de, T: Deserialize<'de>>(place: &str, raw: &'de RawValue) -> Result<T, InvalidProperty> {
     let mut reader = serde_json::Deserializer::from_str(raw.get());
     serde_path_to_error::deserialize(&mut reader).map_err(|error| {

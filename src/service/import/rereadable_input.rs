@@ -84,7 +84,7 @@ impl RereadableInput {
         self.bytes
     }
 
-    /// Iterates over all lines.
+    /// Returns a reader of the lines. It begins with the first line, whatever was read before.
     pub fn lines(&self) -> Lines<'_> {
         let file = Positioned { file: &self.file, position: 0 };
         Lines { reader: BufReader::with_capacity(256 * 1024, file), buffer: Vec::new(), number: 0, read: 0, unfinished: false }

@@ -6,7 +6,10 @@
 
 use std::sync::{PoisonError, atomic::Ordering};
 
-use sea_orm::DbBackend;
+use sea_orm::{
+    ColumnTrait, Condition, DbBackend, EntityTrait, ExprTrait, QueryFilter, QueryOrder, QuerySelect, QueryTrait,
+    sea_query::{Expr, JoinType, Order, Query},
+};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -14,8 +17,13 @@ use crate::{
     store::{
         Db, Error, Result,
         change_log::own_change_queue::LoggedChange,
+        entity::{
+            changes::{self, Column},
+            forgotten_changes,
+        },
         row_decoding::Cells,
         sql::{Param, Sql},
+        statement::seaorm_statements::among,
     },
 };
 
@@ -74,6 +82,9 @@ const SNAPSHOT_IS_VALID: &str = "pg_snapshot_xmax($1::pg_snapshot) <= pg_snapsho
 const BEGUN_AFTER: &str = "transaction_id >= pg_snapshot_xmax($1::pg_snapshot)::text::bigint";
 const IN_PROGRESS_THEN: &str = "transaction_id = ANY(ARRAY(SELECT x::text::bigint FROM pg_snapshot_xip($1::pg_snapshot) x))";
 
+/// The columns that [`logged`] decodes.
+const LOGGED: [Column; 4] = [Column::Position, Column::StoreId, Column::Kind, Column::RecordIds];
+
 /// A page of changes from the log.
 #[derive(Debug)]
 pub struct ChangesSince {
@@ -108,11 +119,25 @@ impl Db {
 
     /// Returns the log position of the current end of the log.
     pub async fn mark(&self) -> Result<LogPosition> {
-        let sql = match self.backend() {
-            DbBackend::Sqlite => "SELECT position, CAST(changed_at AS TEXT), '' FROM changes ORDER BY position DESC LIMIT 1".to_owned(),
-            _ => format!("SELECT 0::bigint, {DATABASE_FINGERPRINT}, pg_current_snapshot()::text"),
+        let found = match self.backend() {
+            DbBackend::Sqlite => {
+                let last = changes::Entity::find()
+                    .select_only()
+                    .columns([Column::Position, Column::ChangedAt])
+                    .order_by_desc(Column::Position)
+                    .limit(1);
+                let mark = |cells: &mut Cells<'_>| {
+                    Ok(LogPosition { position: cells.take()?, witness: cells.take::<i64>()?.to_string(), ..LogPosition::default() })
+                };
+                self.select(last, mark).await?.pop()
+            }
+            _ => {
+                let now = Sql::fixed(&format!("SELECT {DATABASE_FINGERPRINT}, pg_current_snapshot()::text"));
+                let mark =
+                    |cells: &mut Cells<'_>| Ok(LogPosition { witness: cells.take()?, snapshot: cells.take()?, ..LogPosition::default() });
+                self.first(now, mark).await?
+            }
         };
-        let found = self.first(Sql::fixed(&sql), mark).await?;
         Ok(found.unwrap_or_default())
     }
 
@@ -121,8 +146,9 @@ impl Db {
     pub async fn may_be_behind(&self, mark: &LogPosition) -> Result<bool> {
         match self.backend() {
             DbBackend::Sqlite => {
-                let last = Sql::fixed("SELECT COALESCE(MAX(position), 0) FROM changes");
-                Ok(self.first(last, |cells| cells.take::<i64>()).await? != Some(mark.position))
+                let last = changes::Entity::find().select_only().expr(Column::Position.max());
+                let last = self.select(last, |cells| cells.take::<Option<i64>>()).await?.pop().flatten();
+                Ok(last.unwrap_or_default() != mark.position)
             }
             _ => Ok(true),
         }
@@ -147,17 +173,21 @@ impl Db {
     async fn sqlite_changes(&self, mark: &LogPosition, limit: i64) -> Result<Option<ChangesSince>> {
         // Reads one row more than `limit`, since the entry at the log position itself comes first, unless it was deleted. The reader
         // already has this entry.
-        let places = limit.saturating_add(1);
-        let sql = Sql::fixed(&format!(
-            "SELECT f.through, c.position IS NOT NULL, CAST(c.changed_at AS TEXT), c.position, c.store_id, c.kind, c.record_ids \
-             FROM (SELECT MAX(through) AS through FROM forgotten_changes) f \
-             LEFT JOIN (SELECT * FROM changes WHERE position >= $1 ORDER BY position LIMIT {places}) c ON TRUE ORDER BY c.position"
-        ))
-        .with(Param::Integer(mark.position));
+        let places = limit.saturating_add(1).unsigned_abs();
+        let entries =
+            changes::Entity::find().filter(Column::Position.gte(mark.position)).order_by_asc(Column::Position).limit(places).into_query();
+        let mut query = Query::select();
+        query
+            .column(forgotten_changes::Column::Through)
+            .column(("c", Column::ChangedAt))
+            .columns(LOGGED.map(|column| ("c", column)))
+            .from(forgotten_changes::Entity)
+            .join_subquery(JoinType::LeftJoin, entries, "c", Expr::Constant(true.into()))
+            .order_by(("c", Column::Position), Order::Asc);
         let rows = self
-            .all(sql, |cells| {
-                let (through, found): (i64, bool) = (cells.take()?, cells.flag()?);
-                Ok((through, found.then(|| Ok::<_, Error>((cells.take::<String>()?, logged(cells)?))).transpose()?))
+            .select(query, |cells| {
+                let (through, at): (i64, Option<i64>) = (cells.take()?, cells.take()?);
+                Ok((through, at.map(|at| Ok::<_, Error>((at.to_string(), logged(cells)?))).transpose()?))
             })
             .await?;
         let through = rows.first().map_or(0, |(through, _)| *through);
@@ -200,18 +230,15 @@ impl Db {
     async fn distributed_changes(&self, mark: &LogPosition, limit: i64, store: Option<&StoreId>) -> Result<Option<ChangesSince>> {
         let now = self.first(Sql::fixed("SELECT pg_current_snapshot()::text"), |cells| cells.take::<String>()).await?.unwrap_or_default();
         let (end, in_progress) = unseen_of(&mark.snapshot)?;
-        let mut sql =
-            Sql::fixed("SELECT position, store_id, kind, record_ids FROM changes WHERE transaction_id > 0 AND (transaction_id >= ");
-        sql.integer(end);
-        if !in_progress.is_empty() {
-            sql.push(" OR transaction_id IN ").integers(&in_progress);
-        }
-        sql.push(") AND position > ").integer(mark.position);
-        if let Some(store) = store {
-            sql.push(" AND store_id = ").text(store.as_str());
-        }
-        sql.push(" ORDER BY position").limit(limit);
-        let rows = self.all(sql, logged).await?;
+        let query = changes::Entity::find()
+            .select_only()
+            .columns(LOGGED)
+            .filter(Expr::col(Column::TransactionId).gt(Expr::Constant(0_i64.into())))
+            .filter(Condition::any().add(Column::TransactionId.gte(end)).add(among(Column::TransactionId, in_progress)))
+            .filter(Column::Position.gt(mark.position))
+            .filter(Condition::all().add_option(store.map(|store| Column::StoreId.eq(store))))
+            .order_by_asc(Column::Position);
+        let rows = self.select_first(query, limit, logged).await?;
         let known = Sql::fixed(&format!("SELECT {SNAPSHOT_IS_VALID} AND {DATABASE_FINGERPRINT} = $2"))
             .with(Param::Text(mark.snapshot.clone()))
             .with(Param::Text(mark.witness.clone()));
@@ -269,10 +296,6 @@ fn postgres_changes_sql(mark: &LogPosition, limit: i64) -> Sql {
 
 fn is_full(rows: usize, limit: i64) -> bool {
     i64::try_from(rows).is_ok_and(|rows| rows >= limit)
-}
-
-fn mark(cells: &mut Cells<'_>) -> Result<LogPosition> {
-    Ok(LogPosition { position: cells.take()?, witness: cells.take()?, snapshot: cells.take()?, next: None })
 }
 
 /// Decodes one entry of the log. The `id` of the result contains all record ids of the entry; [`each`] splits them.

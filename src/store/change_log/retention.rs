@@ -10,17 +10,25 @@
 //! snapshot that a reader takes later shows the change of the deleted entry. So a transaction that never ends, such as a forgotten prepared
 //! transaction, prevents deletions, as it prevents VACUUM from removing rows.
 
-use std::time::Duration;
+use std::{cmp, time::Duration};
 
-use sea_orm::DbBackend;
+use sea_orm::{
+    ColumnTrait, Condition, DbBackend, EntityTrait, ExprTrait, QueryFilter, QueryOrder, QuerySelect,
+    sea_query::{Expr, Query},
+};
 
 use crate::{
     domain::time::Timestamp,
     store::{
         Db, Result,
         change_feed::ACTIVATION_PENDING,
-        db::Writes,
-        sql::{Param, Sql},
+        entity::{
+            change_feeds,
+            changes::{self, Column},
+            forgotten_changes,
+        },
+        sql::Sql,
+        statement::seaorm_statements::change_sql,
     },
 };
 
@@ -54,15 +62,18 @@ impl Db {
             DbBackend::Sqlite => now.millis(),
             _ => {
                 let clock = self.first(Sql::fixed(&format!("SELECT {CLOCK}")), |cells| cells.take::<i64>()).await?;
-                clock.map_or(now.millis(), |clock| clock.saturating_add(ahead).min(now.millis()))
+                clock.map_or(now.millis(), |clock| cmp::min(clock.saturating_add(ahead), now.millis()))
             }
         };
         let before = now.saturating_sub(kept);
         let mut forgotten = 0;
         for _ in 0..MAX_BATCHES {
-            let mut sql = Sql::fixed("SELECT position, changed_at FROM changes WHERE position > ");
-            sql.integer(pass.0).push(" ORDER BY position").limit(BATCH_ENTRIES);
-            let places: Vec<(i64, i64)> = self.all(sql, |cells| Ok((cells.take()?, cells.take()?))).await?;
+            let next = changes::Entity::find()
+                .select_only()
+                .columns([Column::Position, Column::ChangedAt])
+                .filter(Column::Position.gt(pass.0))
+                .order_by_asc(Column::Position);
+            let places: Vec<(i64, i64)> = self.select_first(next, BATCH_ENTRIES, |cells| Ok((cells.take()?, cells.take()?))).await?;
             let Some((last, _)) = places.into_iter().rfind(|(_, at)| *at < before) else {
                 *pass = RetentionPass::default();
                 break;
@@ -75,60 +86,51 @@ impl Db {
 
     /// Deletes the entries at positions after `after` and up to `last` that were logged before the time `before`. Returns their number.
     async fn forget(&self, after: i64, last: i64, before: i64) -> Result<u64> {
-        let old = "position > $1 AND position <= $2 AND changed_at < $3";
-        let fixed = |text: &str| {
-            let sql = Sql::fixed(text).with(Param::Integer(after)).with(Param::Integer(last));
-            sql.with(Param::Integer(before))
+        let old = Condition::all()
+            .add(Column::Position.gt(after))
+            .add(Column::Position.lte(last))
+            .add(Column::ChangedAt.lt(before))
+            .add(self.is_not_newest());
+        // What `forgotten_changes` contains: on SQLite a position, on PostgreSQL a transaction id.
+        let (point, has_ended) = match self.backend() {
+            DbBackend::Sqlite => (Column::Position, None),
+            _ => (Column::TransactionId, Some(Expr::col(Column::TransactionId).lt(Expr::cust(OLDEST_RUNNING_ID)))),
         };
-        match self.writes() {
-            Writes::Sqlite(writer) => {
-                let old = format!("{old} AND position < (SELECT MAX(position) FROM changes)");
-                let turn = writer.turn().await?;
-                turn.run(&fixed(&format!(
-                    "UPDATE forgotten_changes SET through = MAX(through, COALESCE((SELECT MAX(position) FROM changes WHERE {old}), 0))"
-                )))?;
-                let forgotten = turn.run(&fixed(&format!("DELETE FROM changes WHERE {old}")))?;
-                turn.commit().await?;
-                Ok(forgotten)
-            }
-            Writes::Postgres(_) if self.is_distributed() => {
-                // The entries and `forgotten_changes` are on several nodes, whose changes do not become visible at the same time. So the
-                // greatest transaction id to be deleted is committed first. Then no reader misses a deleted entry without noticing it.
-                let old = |what: &str| {
-                    format!(
-                        "{what} FROM changes WHERE {old} AND transaction_id < {OLDEST_RUNNING_ID} AND transaction_id < \
-                         (SELECT MAX(n.transaction_id) FROM changes n WHERE n.store_id = changes.store_id AND n.transaction_id > 0)"
-                    )
-                };
-                let through = self.first(fixed(&old("SELECT MAX(transaction_id)")), |cells| cells.take::<Option<i64>>()).await?;
-                let Some(through) = through.flatten() else { return Ok(0) };
-                let tx = self.begin().await?;
-                let noted = Sql::fixed("UPDATE forgotten_changes SET through = GREATEST(through, $1)").with(Param::Integer(through));
-                tx.run(&noted).await?;
-                tx.commit().await?;
-                let delete = format!("{} AND transaction_id <= $4", old("DELETE"));
-                let delete = self.with_coordinator_snapshot(fixed(&delete).with(Param::Integer(through))).await?;
-                let tx = self.begin().await?;
-                let forgotten = tx.run(&delete).await?;
-                tx.commit().await?;
-                Ok(forgotten)
-            }
-            Writes::Postgres(kept) => {
-                // One statement, so that every snapshot shows both the deletion and the new value of `forgotten_changes.through`, or
-                // neither.
-                let sql = fixed(&format!(
-                    "WITH gone AS (DELETE FROM changes WHERE {old} AND transaction_id < {OLDEST_RUNNING_ID} AND transaction_id < \
-                         (SELECT MAX(n.transaction_id) FROM changes n WHERE n.store_id = changes.store_id AND n.transaction_id > 0) \
-                         RETURNING transaction_id), \
-                     told AS (UPDATE forgotten_changes SET through = GREATEST(through, (SELECT MAX(transaction_id) FROM gone)) \
-                         WHERE EXISTS (SELECT 1 FROM gone)) \
-                     SELECT COUNT(*) FROM gone"
-                ));
-                let rows = kept.rows(&sql).await?;
-                let forgotten: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0))?;
-                Ok(forgotten.unsigned_abs())
-            }
+        let mut query = Query::select();
+        query.expr(point.max()).from(changes::Entity).cond_where(old.clone()).and_where_option(has_ended);
+        let through = self.select(query, |cells| cells.take::<Option<i64>>()).await?.pop().flatten();
+        let Some(through) = through else { return Ok(0) };
+        let noted = forgotten_changes::Entity::update_many()
+            .col_expr(forgotten_changes::Column::Through, Expr::value(through))
+            .filter(forgotten_changes::Column::Through.lt(through));
+        // One transaction, so that every snapshot shows both the new value of `through` and the deletion, or neither.
+        let mut tx = self.begin().await?;
+        tx.execute(&noted).await?;
+        if self.is_distributed() {
+            // The entries and `forgotten_changes` are on several nodes, whose changes do not become visible at the same time. So `through`
+            // is committed first. Then no reader misses a deleted entry without noticing it.
+            tx.commit().await?;
+            tx = self.begin().await?;
         }
+        let forgotten = tx.execute(&changes::Entity::delete_many().filter(old).filter(point.lte(through))).await?;
+        tx.commit().await?;
+        Ok(forgotten)
+    }
+
+    /// Returns the condition that an entry is not among the newest, which are kept: on SQLite the newest entry of the log, on PostgreSQL
+    /// the entries of the newest transaction of each store.
+    fn is_not_newest(&self) -> Expr {
+        let mut newest = Query::select();
+        newest.from_as(changes::Entity, "n");
+        if self.backend() == DbBackend::Sqlite {
+            newest.expr(Expr::col(("n", Column::Position)).max());
+            return Expr::col(Column::Position).lt(newest);
+        }
+        newest
+            .expr(Expr::col(("n", Column::TransactionId)).max())
+            .and_where(Expr::col(("n", Column::StoreId)).equals((changes::Entity, Column::StoreId)))
+            .and_where(Expr::col(("n", Column::TransactionId)).gt(Expr::Constant(0_i64.into())));
+        Expr::col(Column::TransactionId).lt(newest)
     }
 
     /// Gives new transaction ids to entries of the change log whose transaction ids this database server has not assigned yet. A database
@@ -141,18 +143,21 @@ impl Db {
         }
         // A change feed becomes ready once all transactions before `activated_by` have ended. With a transaction id of another server, that
         // might never happen.
-        let foreign = format!("activated_by >= {NEXT_TRANSACTION_ID} AND activated_by < {ACTIVATION_PENDING}");
-        let updates = [
-            format!(
-                "UPDATE changes SET transaction_id = pg_current_xact_id()::text::bigint \
-                 WHERE transaction_id > 0 AND transaction_id >= {NEXT_TRANSACTION_ID}"
-            ),
-            format!("UPDATE forgotten_changes SET through = 0 WHERE through >= {OLDEST_RUNNING_ID}"),
-            format!("UPDATE change_feeds SET activated_by = 0 WHERE {foreign}"),
-        ];
+        let feeds = change_feeds::Entity::update_many()
+            .col_expr(change_feeds::Column::ActivatedBy, Expr::value(0_i64))
+            .filter(Expr::col(change_feeds::Column::ActivatedBy).gte(Expr::cust(NEXT_TRANSACTION_ID)))
+            .filter(change_feeds::Column::ActivatedBy.lt(ACTIVATION_PENDING));
+        let entries = changes::Entity::update_many()
+            .col_expr(Column::TransactionId, Expr::cust("pg_current_xact_id()::text::bigint"))
+            .filter(Expr::col(Column::TransactionId).gt(Expr::Constant(0_i64.into())))
+            .filter(Expr::col(Column::TransactionId).gte(Expr::cust(NEXT_TRANSACTION_ID)));
+        let through = forgotten_changes::Entity::update_many()
+            .col_expr(forgotten_changes::Column::Through, Expr::value(0_i64))
+            .filter(Expr::col(forgotten_changes::Column::Through).gte(Expr::cust(OLDEST_RUNNING_ID)));
+        let backend = self.backend();
         let tx = self.begin().await?;
-        for update in updates {
-            tx.run(&self.with_coordinator_snapshot(Sql::fixed(&update)).await?).await?;
+        for update in [change_sql(&entries, backend)?, change_sql(&through, backend)?, change_sql(&feeds, backend)?] {
+            tx.run(&self.with_coordinator_snapshot(update).await?).await?;
         }
         tx.commit().await
     }

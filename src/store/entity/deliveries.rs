@@ -1,4 +1,5 @@
-//! The outbox of webhooks: events to deliver, with their leases. The row of an event that was delivered or given up stays, for replays; its
+//! The outbox of webhooks: events to deliver. While a worker attempts to deliver an event, `claim` identifies the attempt, and `due_at` is
+//! the time after which another worker may claim the event. The row of an event that was delivered or given up stays, for replays; its
 //! `due_at` is NULL.
 
 use sea_orm::entity::prelude::*;

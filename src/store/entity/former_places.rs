@@ -1,5 +1,5 @@
-//! The former sort positions of rows in lists, for as-of cursors: a client that pages through a list sees each row at the position that it
-//! had at the first page. On SQLite `left_by` alone identifies an entry, and `placed_by` is 0.
+//! The former sort positions of rows in lists, for as-of cursors: a client that pages through a list sees each row at the position that the
+//! row had when the client read the first page. On SQLite `left_by` alone identifies an entry, and `placed_by` is 0.
 
 use sea_orm::entity::prelude::*;
 

@@ -1,4 +1,5 @@
-//! The outbox of messages to channels, with the leases of their attempts.
+//! The outbox of messages that still have to be sent to channels. While a worker attempts to send a message, `claim` identifies the
+//! attempt, and `due_at` is the time after which another worker may claim the message.
 
 use sea_orm::entity::prelude::*;
 

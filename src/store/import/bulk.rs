@@ -9,7 +9,7 @@ use sea_orm::{DbBackend, Value};
 
 use crate::store::import::list;
 
-/// SQL text, and the values of its placeholders for each run.
+/// SQL text, and the values of its parameters (`?`) for each run.
 pub(super) struct Bulk {
     pub sql: String,
     pub runs: Vec<Vec<Value>>,
@@ -52,7 +52,7 @@ pub(super) fn table(backend: DbBackend, rows: Vec<Vec<Value>>) -> Bulk {
 }
 
 /// Returns the statement that sets columns of records of one store. Each row consists of the new values, followed by the id of the record.
-/// The store is the last placeholder; the caller gives its value.
+/// The id of the store is the last parameter; the caller gives its value.
 pub(super) fn update(backend: DbBackend, table: &str, columns: &[&str], rows: Vec<Vec<Value>>) -> Bulk {
     if backend != DbBackend::Postgres {
         let set: Vec<String> = columns.iter().map(|column| format!("{column} = ?")).collect();

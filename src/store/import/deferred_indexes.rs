@@ -1,4 +1,5 @@
-//! Deferred indexes: a large import drops them and builds them again at its end. Called by the other modules of the import.
+//! Deferred indexes: a large import drops them and builds them again at its end. Called by `service::import` and by the other modules of
+//! the import.
 //!
 //! A new row goes to a different position in every index of its table. Once the indexes outgrow the cache, nearly every insertion into an
 //! index reads a page and writes a page: the more rows there are, the slower the import gets. An index that is built from sorted rows at

@@ -1,5 +1,5 @@
 //! Derived columns: at the end of an import, recomputes the columns that follow from all records together, for the conversations that the
-//! import touched.
+//! import touched: those that it wrote, and those of the tickets, messages and comments that it wrote or replaced.
 //!
 //! Two statements here read a temporary table in the order of its ids, one chunk after the other. They join another table by `CROSS JOIN`:
 //! SQLite then reads the tables in the given order, and need not read and sort all remaining rows for each chunk. Both tables' ids are
@@ -33,7 +33,7 @@ const TICKET_NUMBER: &str = "ticket_number";
 /// advance the sequence, since it would soon overflow.
 const MAX_COUNTED: i64 = 1 << 53;
 
-/// [`derive_tickets`] in a transaction of one store, whose id is `$1`.
+/// The SQL of [`derive_tickets`] for a transaction of one store, whose id is bound to `$1`.
 pub static DERIVE_TICKETS: LazyLock<String> = LazyLock::new(|| derive_tickets("$1"));
 
 /// Returns the SQL that sets the columns of tickets that follow from their messages. The caller adds the condition that selects the

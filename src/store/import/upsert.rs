@@ -367,8 +367,8 @@ impl Import {
         self.way.run(&format!("INSERT INTO {table} ({names}) {sql}{replace}"), &[], runs, &[]).await
     }
 
-    /// Returns the creation time of each record, in the order of lines: the time that the record states, else the stored time, else a new
-    /// time that is not before the import and is later than all stored creation times.
+    /// Returns the creation time of each record in milliseconds, in the order of lines. It is the time that the record states, else the
+    /// stored time, else a new time that is not before the import and is later than all stored creation times.
     async fn creation_times(&mut self, kind: RecordKind, records: Vec<(&str, Option<Timestamp>)>) -> Result<Vec<i64>> {
         let bare: Vec<&str> = records.iter().filter(|(_, at)| at.is_none()).map(|(id, _)| *id).collect();
         let mut stored: HashMap<String, i64> = HashMap::new();
@@ -415,7 +415,7 @@ impl Import {
         self.way.run(&sql, &[self.store.as_str().into()], runs, &[]).await
     }
 
-    /// Runs a statement whose first placeholder is the store, and returns its rows.
+    /// Runs a statement whose first parameter is the id of the store, and returns its rows.
     pub(super) async fn of_store<T>(
         &self,
         sql: &str,

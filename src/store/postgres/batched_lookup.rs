@@ -8,7 +8,8 @@
 //!
 //! Guarantees:
 //! - A batch begins after all its requests have arrived, so that no request gets an older row than it would get alone.
-//! - No request waits longer than [`BATCH_WAIT`] for the previous batch; after that its own batch runs concurrently with it.
+//! - No request waits longer than [`BATCH_WAIT`] for the previous batch. After that time, the batch of the request runs concurrently with
+//!   the previous batch.
 //! - A request that is dropped does not affect the others. If all requests of a batch are dropped before it begins, the batch does not run.
 
 use std::{

@@ -20,7 +20,6 @@ use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     time::timeout,
 };
-use tokio_postgres::Row;
 
 use crate::store::{
     Error, Result,
@@ -122,8 +121,9 @@ impl ConnectionPool {
         &self.0.last_failure
     }
 
-    /// Runs a statement and returns its rows. The statement only reads, or can be run twice without harm.
-    pub async fn rows(&self, sql: &Sql) -> Result<Vec<Row>> {
+    /// Runs a statement and returns its rows, for tests. The statement only reads, or can be run twice without harm.
+    #[cfg(test)]
+    pub async fn rows(&self, sql: &Sql) -> Result<Vec<tokio_postgres::Row>> {
         let mut rows = Vec::new();
         self.each_row(sql, &mut rows).await?;
         Ok(rows)

@@ -6,9 +6,9 @@
 //! One comparison decides whether the standby shows everything that the store wrote. It needs no wait and no version number in each row.
 //! Every write adds a row with its transaction id to the change log, and the look-up of an API key also returns the id of the store's
 //! newest transaction. The snapshot of the standby states the lowest transaction id that may not have ended on the standby; all
-//! transactions with lower ids have ended there too. If the id of the store's newest transaction is lower, the standby is read; otherwise
-//! the primary is read. A snapshot is used for a second. So one query to the standby serves many requests, and a standby that was promoted,
-//! or restored to an earlier state, is noticed within that time.
+//! transactions with lower ids have ended there too. If the id of the store's newest transaction is lower than the id in the snapshot, the
+//! standby is read; otherwise the primary is read. A snapshot is used for a second. So one query to the standby serves many requests, and a
+//! standby that was promoted, or restored to an earlier state, is noticed within that time.
 //!
 //! The address must be that of one server, a physical standby of this primary: only such a standby numbers transactions as its primary
 //! does. If the standby is slow to return a snapshot, one request waits for the snapshot, for at most [`LOOK`]; meanwhile the other
@@ -102,7 +102,7 @@ impl Replica {
     }
 
     async fn read_snapshot(&self) -> Result<()> {
-        // Runs on the connections for statements that are bounded by their keys, so that it waits for no statement that may take long.
+        // Runs on the shared connections, which are for short statements only, so that it does not wait for a long statement.
         let rows = timeout(LOOK, self.read.rows(&Sql::fixed(SHOWN))).await;
         let rows = rows.map_err(|_| Error::Unavailable("no answer in time".to_owned()))??;
         let row = rows.first().ok_or_else(|| Error::Unavailable("no snapshot".to_owned()))?;

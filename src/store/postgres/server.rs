@@ -155,7 +155,7 @@ impl Server {
         }
         let mut refused: Option<tokio_postgres::Error> = None;
         for host in (newest..self.hosts.len()).chain(0..newest) {
-            // A host that hangs still accepts connections, but does not answer.
+            // Without the time-out, a host that hangs would block this loop: it may still accept connections, but does not answer on them.
             let Ok(outcome) = timeout(HOST_CONNECT_TIMEOUT, self.connect_to(host, rows)).await else { continue };
             match outcome? {
                 Ok(connection) => {
@@ -286,9 +286,9 @@ mod tests {
         }
     }
 
-    /// `tests/tls.sh` starts the server, which accepts only TLS, with a certificate for `localhost`.
+    /// `tests/postgres_tls.sh` starts the server, which accepts only TLS, with a certificate for `localhost`.
     #[tokio::test]
-    #[ignore = "run by tests/tls.sh"]
+    #[ignore = "run by tests/postgres_tls.sh"]
     async fn a_connection_is_made_only_if_the_tls_mode_accepts_the_server() {
         let [port, folder] = ["COUNTERPART_TEST_TLS_PORT", "COUNTERPART_TEST_TLS_CERTIFICATES"].map(|name| setting(name).expect(name));
         let pem = |name: &str| format!("{folder}/{name}.pem");
@@ -320,9 +320,9 @@ mod tests {
         }
     }
 
-    /// Uses the server of `tests/tls.sh` with a certificate of X.509 version 1.
+    /// Uses the server of `tests/postgres_tls.sh` with a certificate of X.509 version 1.
     #[tokio::test]
-    #[ignore = "run by tests/tls.sh"]
+    #[ignore = "run by tests/postgres_tls.sh"]
     async fn a_certificate_of_version_1_encrypts_but_fails_verification() {
         let [port, folder] = ["COUNTERPART_TEST_TLS_PORT", "COUNTERPART_TEST_TLS_CERTIFICATES"].map(|name| setting(name).expect(name));
         for (options, reached) in [

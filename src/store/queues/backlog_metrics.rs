@@ -1,16 +1,27 @@
 //! Reads numbers for metrics: how many messages and webhook events of all stores (tenants) wait to be sent and since when, how many
 //! webhooks are disabled or failing, and the size of the database.
 
+use sea_orm::{
+    ColumnTrait, Condition,
+    sea_query::{Expr, Func, Query, SelectStatement},
+};
+
 use crate::{
     domain::{
         delivery_outcome::{Backlog, Backlogs, COUNT_LIMIT},
         time::Timestamp,
     },
-    store::{Db, Result, sql::Sql},
+    store::{Db, Result, entity::webhooks, sql::Sql, statement::seaorm_statements::is},
 };
 
-const WEBHOOKS: &str = "SELECT COALESCE(SUM(CASE WHEN enabled = FALSE AND disabled_reason IS NOT NULL THEN 1 ELSE 0 END), 0), \
-     COALESCE(SUM(CASE WHEN enabled = TRUE AND failing_since IS NOT NULL THEN 1 ELSE 0 END), 0) FROM webhooks";
+/// Returns the query for the number of webhooks that were disabled for a reason, and the number of those that are failing.
+fn webhook_counts() -> SelectStatement {
+    use webhooks::Column;
+    let disabled = Condition::all().add(is(Column::Enabled, false)).add(Column::DisabledReason.is_not_null());
+    let failing = Condition::all().add(is(Column::Enabled, true)).add(Column::FailingSince.is_not_null());
+    let counts = [disabled, failing].map(|condition| Func::count(Expr::case(condition, Expr::Constant(1.into()))));
+    Query::select().exprs(counts).from(webhooks::Entity).to_owned()
+}
 
 impl Db {
     /// Reads the numbers. The metric that counts SQL statements leaves out the statements of this function: otherwise each scrape of the
@@ -32,7 +43,7 @@ impl Db {
              LEFT JOIN events e ON e.store_id = d.store_id AND e.id = d.event_id"
         );
         let (messages, events) = (self.backlog(&messages).await?, self.backlog(&events).await?);
-        let webhooks = self.first(Sql::fixed(WEBHOOKS), |cells| Ok((cells.take::<i64>()?, cells.take::<i64>()?))).await?;
+        let webhooks = self.select(webhook_counts(), |cells| Ok((cells.take::<i64>()?, cells.take::<i64>()?))).await?.pop();
         let (disabled, failing) = webhooks.unwrap_or_default();
         let bytes = match self.file() {
             Some(file) => file.bytes(),

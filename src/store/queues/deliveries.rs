@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 
 use sea_orm::{
     ActiveValue::{NotSet, Set},
-    ColumnTrait, Condition, DbBackend, EntityTrait, QueryFilter, QueryOrder, QuerySelect, QueryTrait, Select,
-    sea_query::Expr,
+    ColumnTrait, Condition, DbBackend, EntityTrait, ExprTrait, Iterable, QueryFilter, QueryOrder, QuerySelect, QueryTrait, Select,
+    sea_query::{Asterisk, Expr, Func, JoinType, LockBehavior, LockType, OnConflict, Order, Query, SelectStatement},
 };
 
 use crate::{
@@ -21,12 +21,12 @@ use crate::{
     },
     store::{
         Db, Result,
-        entity::{attempts, deliveries, events},
-        events::SUBSCRIPTION_MATCHES,
+        entity::{attempts, deliveries, events, webhook_secrets, webhooks},
+        events::{queue, subscribed_events},
         queues::concurrency::{Allotment, AttemptLimits},
         row_decoding::Cells,
         settings::{signing_secrets::readable, webhooks::SECRETS},
-        sql::{Param, Sql},
+        statement::seaorm_statements::{among, equal, is, model},
         transaction::store_transaction::Write,
     },
 };
@@ -114,25 +114,26 @@ impl Write {
     /// replay, with sequence numbers in `range` (the end is exclusive). Their attempts are counted from 0 again. Skips an event with an
     /// attempt in progress, and test events (see [`Write::queue_test_replay`]). Returns the number of queued events.
     pub async fn queue_replay(&self, webhook: &WebhookId, replay: &Replay, range: (i64, i64)) -> Result<u64> {
-        let now = self.now().millis();
-        let mut sql = self.sql("INSERT INTO deliveries (store_id, webhook_id, event_id, kind, sequence, attempts, due_at) ");
-        sql.push("SELECT e.store_id, w.id, e.id, e.type, e.sequence, 0, ").integer(now);
-        sql.push(" FROM events e JOIN webhooks w ON w.store_id = e.store_id AND w.id = ");
-        push_replay_of_recorded(&mut sql, webhook, replay, now);
-        sql.push(" AND e.sequence >= ").integer(range.0).push(" AND e.sequence < ").integer(range.1);
-        sql.push(" ON CONFLICT (store_id, webhook_id, event_id) DO UPDATE SET attempts = 0, claim = NULL, due_at = excluded.due_at");
-        // Leaves a row as it is if a worker has begun an attempt since the `SELECT` above read the row.
-        sql.push(" WHERE deliveries.claim IS NULL OR deliveries.due_at <= excluded.due_at");
-        self.run(sql).await
+        use deliveries::Column;
+        let mut replayed = replayed_events(self.store(), webhook, replay, self.now());
+        replayed.and_where(events::Column::Sequence.gte(range.0)).and_where(events::Column::Sequence.lt(range.1));
+        // Leaves a row as it is if a worker has begun an attempt since the query above read the row.
+        let expired = Expr::col(Column::DueAt.as_column_ref()).lte(Expr::col(("excluded", Column::DueAt)));
+        let mut again = OnConflict::columns([Column::StoreId, Column::WebhookId, Column::EventId]);
+        again.values([(Column::Attempts, 0_i64.into()), (Column::Claim, Expr::val(None::<String>))]).update_column(Column::DueAt);
+        again.action_cond_where(Condition::any().add(Column::Claim.is_null()).add(expired));
+        self.execute(queue(replayed, self.now())?.on_conflict(again)).await
     }
 
     /// If the replay names a test event, queues that event again. Returns the number of queued events.
     pub async fn queue_test_replay(&self, webhook: &WebhookId, replay: &Replay) -> Result<u64> {
-        let now = self.now().millis();
-        let mut sql = self.sql("UPDATE deliveries SET attempts = 0, claim = NULL, due_at = ");
-        sql.integer(now).push(" WHERE store_id = $1 AND ");
-        push_replay_of_tests(&mut sql, webhook, replay, now);
-        self.run(sql).await
+        let Some(test) = replayed_test(self.store(), webhook, replay, self.now()) else { return Ok(0) };
+        let queued = deliveries::Entity::update_many()
+            .col_expr(deliveries::Column::Attempts, Expr::value(0_i64))
+            .col_expr(deliveries::Column::Claim, Expr::value(None::<String>))
+            .col_expr(deliveries::Column::DueAt, Expr::value(self.now()))
+            .filter(test);
+        self.execute(&queued).await
     }
 
     /// Records the end of an attempt. `arrived`: the event was delivered. `next_at`: when the next attempt is due, if there is one. Returns
@@ -199,45 +200,46 @@ fn recorded_event(store: &StoreId, event: &str) -> Select<events::Entity> {
     events::Entity::find().filter(events::Column::StoreId.eq(store)).filter(events::Column::Id.eq(event))
 }
 
-/// Returns the query for the test event with this id that was made for a subscription.
-fn test_event(store: &StoreId, webhook: &WebhookId, event: &str) -> Select<deliveries::Entity> {
-    deliveries::Entity::find()
-        .filter(deliveries::Column::StoreId.eq(store))
-        .filter(deliveries::Column::WebhookId.eq(webhook))
-        .filter(deliveries::Column::EventId.eq(event))
-        .filter(deliveries::Column::Body.is_not_null())
+/// Returns the condition for the test event with this id that was made for a subscription.
+fn test_event(store: &StoreId, webhook: &WebhookId, event: &str) -> Condition {
+    Condition::all()
+        .add(deliveries::Column::StoreId.eq(store))
+        .add(deliveries::Column::WebhookId.eq(webhook))
+        .add(deliveries::Column::EventId.eq(event))
+        .add(deliveries::Column::Body.is_not_null())
 }
 
-/// Appends the conditions for the recorded events of a replay to a statement that ends with `… w.id = `.
-fn push_replay_of_recorded(sql: &mut Sql, webhook: &WebhookId, replay: &Replay, now: i64) {
-    sql.text(webhook.as_str()).push(SUBSCRIPTION_MATCHES).push(" WHERE e.store_id = $1 AND e.sequence IS NOT NULL");
-    if let Some(event) = &replay.event {
-        sql.push(" AND e.id = ").text(event);
-    }
-    if let Some(since) = replay.since {
-        sql.push(" AND e.occurred_at >= ").integer(since.millis());
-    }
-    if let Some(until) = replay.until {
-        sql.push(" AND e.occurred_at < ").integer(until.millis());
-    }
-    sql.push(" AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.store_id = e.store_id AND d.store_id = $1 AND d.webhook_id = w.id")
-        .push(" AND d.event_id = e.id AND (");
-    if replay.missing {
-        sql.push("d.delivered_at IS NOT NULL OR d.due_at IS NOT NULL))");
+/// Returns a query for the recorded events of a replay, each joined with the subscription.
+fn replayed_events(store: &StoreId, webhook: &WebhookId, replay: &Replay, now: Timestamp) -> SelectStatement {
+    use deliveries::Column;
+    let left_out = if replay.missing {
+        Condition::any().add(Column::DeliveredAt.is_not_null()).add(Column::DueAt.is_not_null())
     } else {
-        sql.push("d.claim IS NOT NULL AND d.due_at > ").integer(now).push("))");
-    }
+        Condition::all().add(Column::Claim.is_not_null()).add(Column::DueAt.gt(now))
+    };
+    let mut queued = Query::select();
+    queued.expr(Expr::Constant(1.into())).from(deliveries::Entity).and_where(Column::StoreId.eq(store));
+    queued.and_where(Column::WebhookId.eq(webhook)).and_where(equal(Column::EventId, events::Column::Id)).cond_where(left_out);
+    let mut query = subscribed_events(store);
+    query
+        .and_where(webhooks::Column::Id.eq(webhook))
+        .and_where(events::Column::Sequence.is_not_null())
+        .and_where_option(replay.event.as_ref().map(|event| events::Column::Id.eq(event)))
+        .and_where_option(replay.since.map(|since| events::Column::OccurredAt.gte(since)))
+        .and_where_option(replay.until.map(|until| events::Column::OccurredAt.lt(until)))
+        .and_where(Expr::not_exists(queued));
+    query
 }
 
-/// Appends the conditions for the test event with the id `replay.event`. No row fulfils them if the replay names no event.
-fn push_replay_of_tests(sql: &mut Sql, webhook: &WebhookId, replay: &Replay, now: i64) {
-    sql.push("body IS NOT NULL AND webhook_id = ").text(webhook.as_str());
-    sql.push(" AND event_id = ").optional_text(replay.event.as_deref());
-    if replay.missing {
-        sql.push(" AND delivered_at IS NULL AND due_at IS NULL");
+/// Returns the condition for the test event that a replay names. `None`: it names no event.
+fn replayed_test(store: &StoreId, webhook: &WebhookId, replay: &Replay, now: Timestamp) -> Option<Condition> {
+    use deliveries::Column;
+    let idle = if replay.missing {
+        Condition::all().add(Column::DeliveredAt.is_null()).add(Column::DueAt.is_null())
     } else {
-        sql.push(" AND (claim IS NULL OR due_at <= ").integer(now).push(")");
-    }
+        Condition::any().add(Column::Claim.is_null()).add(Column::DueAt.lte(now))
+    };
+    Some(test_event(store, webhook, replay.event.as_ref()?).add(idle))
 }
 
 impl Db {
@@ -256,13 +258,14 @@ impl Db {
     /// Returns whether the store recorded an event with this id, or a test event with this id was made for the subscription.
     pub async fn knows_event(&self, store: &StoreId, webhook: &WebhookId, event: &str) -> Result<bool> {
         Ok(self.find_one(recorded_event(store, event)).await?.is_some()
-            || self.find_one(test_event(store, webhook, event)).await?.is_some())
+            || self.find_one(deliveries::Entity::find().filter(test_event(store, webhook, event))).await?.is_some())
     }
 
     /// Returns the body of an event as the subscription receives it. `None`: there is no such event, it has no sequence number yet, or its
     /// stored body is damaged.
     pub async fn sent_body(&self, store: &StoreId, webhook: &WebhookId, event: &EventId) -> Result<Option<Vec<u8>>> {
-        if let Some(test) = self.find_one(test_event(store, webhook, event.as_str())).await? {
+        let test = deliveries::Entity::find().filter(test_event(store, webhook, event.as_str()));
+        if let Some(test) = self.find_one(test).await? {
             return Ok(test.body);
         }
         let event = self.find_one(recorded_event(store, event.as_str())).await?;
@@ -271,14 +274,14 @@ impl Db {
 
     /// Returns how many events a replay would queue.
     pub async fn count_replay(&self, store: &StoreId, webhook: &WebhookId, replay: &Replay, now: Timestamp) -> Result<i64> {
-        let mut recorded = Sql::of(store, "SELECT COUNT(*) FROM events e JOIN webhooks w ON w.store_id = e.store_id AND w.id = ");
-        push_replay_of_recorded(&mut recorded, webhook, replay, now.millis());
-        let mut tests = Sql::of(store, "SELECT COUNT(*) FROM deliveries WHERE store_id = $1 AND ");
-        push_replay_of_tests(&mut tests, webhook, replay, now.millis());
+        let mut queries = vec![replayed_events(store, webhook, replay, now)];
+        if let Some(test) = replayed_test(store, webhook, replay, now) {
+            queries.push(Query::select().from(deliveries::Entity).cond_where(test).to_owned());
+        }
         let mut count = 0;
-        for mut sql in [recorded, tests] {
-            sql.unbounded();
-            count += self.first(sql, |cells| cells.take::<i64>()).await?.unwrap_or(0);
+        for mut query in queries {
+            query.expr(Func::count(Expr::col(Asterisk)));
+            count += self.scan(query, |cells| cells.take::<i64>()).await?.pop().unwrap_or(0);
         }
         Ok(count)
     }
@@ -301,12 +304,7 @@ impl Db {
 
     /// Returns the earliest time at which an attempt to deliver an event is due, in any store.
     pub async fn next_delivery_at(&self) -> Result<Option<Timestamp>> {
-        let next = |of: Option<&StoreId>| {
-            let mut sql = Sql::fixed("SELECT due_at FROM deliveries WHERE due_at IS NOT NULL");
-            sql.and_of_store("store_id", of).push(" ORDER BY due_at").limit(1);
-            sql
-        };
-        Ok(self.across_stores(next, |cells| cells.time()).await?.into_iter().min())
+        self.next_due(deliveries::Column::DueAt, deliveries::Column::StoreId).await
     }
 
     /// Claims due deliveries under a lease that ends at `lease`, at most `room.each` of one subscription. Leaves out the subscriptions and
@@ -344,31 +342,43 @@ impl Db {
         lease: Timestamp,
         claim: &str,
     ) -> Result<Vec<ClaimedDelivery>> {
+        use deliveries::Column;
         let tx = self.begin().await?;
         let mut chosen: Vec<i64> = Vec::new();
         for ((_, webhook), attempts) in allotted.each() {
-            let mut sql = Sql::of(&store, "SELECT position FROM deliveries WHERE store_id = $1 AND webhook_id = ");
-            sql.text(webhook.as_str()).push(" AND due_at IS NOT NULL AND due_at <= ").integer(now.millis());
-            sql.push(" ORDER BY due_at, position").limit(i64::try_from(attempts).unwrap_or(i64::MAX));
-            if self.backend() == DbBackend::Postgres {
-                sql.push(" FOR UPDATE SKIP LOCKED");
-            }
-            chosen.extend(tx.all(&sql, |cells| cells.take::<i64>()).await?);
+            let due = deliveries::Entity::find()
+                .select_only()
+                .column(Column::Position)
+                .filter(Column::StoreId.eq(&store))
+                .filter(Column::WebhookId.eq(&webhook))
+                .filter(Column::DueAt.is_not_null())
+                .filter(Column::DueAt.lte(now))
+                .order_by_asc(Column::DueAt)
+                .order_by_asc(Column::Position)
+                .limit(attempts as u64)
+                .lock_with_behavior(LockType::Update, LockBehavior::SkipLocked);
+            chosen.extend(tx.select(due, |cells| cells.take::<i64>()).await?);
         }
         if chosen.is_empty() {
             tx.commit().await?;
             return Ok(Vec::new());
         }
-        let mut sql =
-            Sql::of(&store, "UPDATE deliveries SET claim = $2, attempts = attempts + 1, due_at = $3 WHERE store_id = $1 AND position IN ");
-        sql = sql.with(Param::Text(claim.to_owned())).with(Param::Integer(lease.millis()));
-        sql.integers(&chosen).push(
-            " RETURNING position, claim, attempts, store_id, webhook_id, event_id, kind, \
-             (SELECT w.url FROM webhooks w WHERE w.store_id = $1 AND w.id = deliveries.webhook_id), sequence, \
-             COALESCE(body, (SELECT e.body FROM events e WHERE e.store_id = $1 AND e.id = deliveries.event_id))",
-        );
+        let mut url = Query::select();
+        url.column(webhooks::Column::Url).from(webhooks::Entity);
+        url.and_where(webhooks::Column::StoreId.eq(&store)).and_where(equal(webhooks::Column::Id, Column::WebhookId));
+        let mut recorded = Query::select();
+        recorded.column(events::Column::Body).from(events::Entity);
+        recorded.and_where(events::Column::StoreId.eq(&store)).and_where(equal(events::Column::Id, Column::EventId));
+        let claims = Query::update()
+            .table(deliveries::Entity)
+            .values([(Column::Claim, claim.into()), (Column::DueAt, lease.into())])
+            .value(Column::Attempts, Expr::col(Column::Attempts).add(1_i64))
+            .and_where(Column::StoreId.eq(&store))
+            .and_where(among(Column::Position, chosen))
+            .returning(Query::returning().exprs(Column::iter().map(Expr::col).chain([url.into(), recorded.into()])))
+            .to_owned();
         let (mut claimed, mut damaged) = (Vec::new(), Vec::new());
-        for (one, whole) in tx.all(&sql, decode_claimed).await? {
+        for (one, whole) in tx.returned(&claims, decode_claimed).await? {
             if whole {
                 claimed.push(one);
             } else {
@@ -379,15 +389,23 @@ impl Db {
         // again.
         for one in damaged {
             tracing::error!(%store, event = one.webhook_delivery.event_id, "the recorded event is damaged; it is not delivered");
-            let mut sql = Sql::of(&store, "UPDATE deliveries SET claim = NULL, due_at = NULL WHERE store_id = $1 AND position = ");
-            sql.integer(one.position);
-            tx.run(&sql).await?;
+            let ended = deliveries::Entity::update_many()
+                .col_expr(Column::Claim, Expr::value(None::<String>))
+                .col_expr(Column::DueAt, Expr::value(None::<i64>))
+                .filter(Column::StoreId.eq(&store))
+                .filter(Column::Position.eq(one.position));
+            tx.execute(&ended).await?;
         }
         let webhooks: BTreeSet<WebhookId> = claimed.iter().map(|one: &ClaimedDelivery| one.webhook_delivery.webhook_id.clone()).collect();
         for webhook in webhooks {
-            let mut sql = Sql::of(&store, "SELECT secret, key_id FROM webhook_secrets WHERE store_id = $1 AND webhook_id = ");
-            sql.text(webhook.as_str()).push(" AND (ends_at IS NULL OR ends_at > ").integer(now.millis()).push(") ORDER BY position DESC");
-            let read = tx.all(&sql, |cells| SECRETS.read(cells, self.secret_keys(), store.as_str(), webhook.as_str())).await?;
+            let secrets = webhook_secrets::Entity::find()
+                .select_only()
+                .columns([webhook_secrets::Column::Secret, webhook_secrets::Column::KeyId])
+                .filter(webhook_secrets::Column::StoreId.eq(&store))
+                .filter(webhook_secrets::Column::WebhookId.eq(&webhook))
+                .filter(Condition::any().add(webhook_secrets::Column::EndsAt.is_null()).add(webhook_secrets::Column::EndsAt.gt(now)))
+                .order_by_desc(webhook_secrets::Column::Position);
+            let read = tx.select(secrets, |cells| SECRETS.read(cells, self.secret_keys(), store.as_str(), webhook.as_str())).await?;
             let secrets = readable(read);
             for one in claimed.iter_mut().filter(|one| one.webhook_delivery.webhook_id == webhook) {
                 one.webhook_delivery.secrets.clone_from(&secrets);
@@ -398,42 +416,58 @@ impl Db {
     }
 }
 
-/// Returns the SQL for the due deliveries of the subscriptions of one store or of all stores, at most `room.each` of one subscription, the
+/// Returns the query for the due deliveries of the subscriptions of one store or of all stores, at most `room.each` of one subscription, the
 /// longest due first.
-fn due(backend: DbBackend, now: Timestamp, room: AttemptLimits<'_, StoreWebhook>, of: Option<&StoreId>) -> Sql {
-    let mut sql = Sql::fixed("SELECT w.store_id, w.id FROM webhooks w JOIN ");
+fn due(backend: DbBackend, now: Timestamp, room: AttemptLimits<'_, StoreWebhook>, of: Option<&StoreId>) -> SelectStatement {
+    use deliveries::{Column, Entity};
     // The join has two forms. With `IN`, PostgreSQL would run the inner query for every row of `deliveries`. SQLite has no `LATERAL`.
     let lateral = backend == DbBackend::Postgres;
-    sql.push(if lateral { "LATERAL (SELECT x.position, x.due_at" } else { "deliveries d ON d.position IN (SELECT x.position" });
-    sql.push(" FROM deliveries x WHERE x.store_id = w.store_id AND x.webhook_id = w.id AND x.due_at IS NOT NULL AND x.due_at <= ");
-    sql.integer(now.millis())
-        .and_of_store("x.store_id", of)
-        .push(" ORDER BY x.due_at, x.position")
-        .limit(i64::try_from(room.each).unwrap_or(i64::MAX));
-    sql.push(if lateral { ") d ON TRUE" } else { ")" });
-    sql.push(" WHERE w.enabled = TRUE").and_of_store("w.store_id", of);
+    let mut each = Query::select();
+    each.column(Column::Position).from(Entity).limit(room.each as u64);
+    each.and_where(equal(Column::StoreId, webhooks::Column::StoreId)).and_where(equal(Column::WebhookId, webhooks::Column::Id));
+    each.and_where(Column::DueAt.is_not_null()).and_where(Column::DueAt.lte(now));
+    each.and_where_option(of.map(|store| Column::StoreId.eq(store)));
+    each.order_by(Column::DueAt, Order::Asc).order_by(Column::Position, Order::Asc);
+    let mut query = Query::select();
+    query.columns([webhooks::Column::StoreId, webhooks::Column::Id].map(|column| column.as_column_ref())).from(webhooks::Entity);
+    if lateral {
+        each.column(Column::DueAt);
+        query.join_lateral(JoinType::InnerJoin, each, Entity, Expr::Constant(true.into()));
+    } else {
+        query.inner_join(Entity, Column::Position.in_subquery(each));
+    }
+    query.and_where(is(webhooks::Column::Enabled, true));
+    query.and_where_option(of.map(|store| webhooks::Column::StoreId.eq(store)));
     for store in room.full_stores() {
-        sql.push(" AND w.store_id <> ").text(store.as_str());
+        query.and_where(webhooks::Column::StoreId.ne(store));
     }
     for (store, webhook) in room.full() {
-        sql.push(" AND NOT (w.store_id = ").text(store.as_str()).push(" AND w.id = ").text(webhook.as_str()).push(")");
+        query.cond_where(Condition::all().not().add(webhooks::Column::StoreId.eq(store)).add(webhooks::Column::Id.eq(webhook)));
     }
-    sql.push(" ORDER BY d.due_at, d.position");
-    sql
+    query.order_by(Column::DueAt.as_column_ref(), Order::Asc).order_by(Column::Position.as_column_ref(), Order::Asc);
+    query
 }
 
-/// Decodes a claimed delivery. Returns the delivery, and whether its body is there and undamaged.
+/// Decodes a claimed delivery from its row, the URL of its subscription, and the body of the recorded event. Returns the delivery, and
+/// whether its body is there and undamaged.
 fn decode_claimed(cells: &mut Cells<'_>) -> Result<(ClaimedDelivery, bool)> {
-    let (position, claim, attempts) = (cells.take()?, cells.take()?, cells.take()?);
-    let (store_id, webhook_id, event_id, kind, url) = (cells.id()?, cells.id()?, cells.take()?, cells.take()?, cells.take()?);
-    let sequence: Option<i64> = cells.take()?;
-    let body: Option<Vec<u8>> = cells.take()?;
-    let body = match sequence {
+    let row = model::<deliveries::Entity>(cells)?;
+    let (url, recorded): (String, Option<Vec<u8>>) = (cells.take()?, cells.take()?);
+    let body = row.body.or(recorded);
+    let body = match row.sequence {
         Some(sequence) => body.and_then(|body| numbered(sequence, &body)),
         None => body,
     };
     let whole = body.is_some();
-    let webhook_delivery =
-        WebhookDelivery { store_id, webhook_id, event_id, kind, url, body: body.unwrap_or_default(), secrets: Ok(Vec::new()) };
-    Ok((ClaimedDelivery { position, claim, attempts, webhook_delivery }, whole))
+    let webhook_delivery = WebhookDelivery {
+        store_id: row.store_id.into(),
+        webhook_id: row.webhook_id.into(),
+        event_id: row.event_id,
+        kind: row.kind,
+        url,
+        body: body.unwrap_or_default(),
+        secrets: Ok(Vec::new()),
+    };
+    let claim = row.claim.unwrap_or_default();
+    Ok((ClaimedDelivery { position: row.position, claim, attempts: row.attempts, webhook_delivery }, whole))
 }

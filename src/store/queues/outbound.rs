@@ -7,13 +7,13 @@
 
 use sea_orm::{
     ActiveValue::{NotSet, Set},
-    ColumnTrait, Condition, DbBackend, EntityTrait, QueryFilter,
-    sea_query::Expr,
+    ColumnTrait, Condition, EntityTrait, ExprTrait, QueryFilter, QueryOrder, QuerySelect,
+    sea_query::{Expr, LockBehavior, LockType, Order, Query, SelectStatement},
 };
 
 use crate::{
     domain::{
-        bridges::BridgeEndpoint,
+        channel_bridges::BridgeEndpoint,
         ids::{AccountId, ConversationId, MessageId, StoreId, TicketId},
         messages::Message,
         outbound_messages::{Delivery, MAX_REFERENCES, OutboxEntry},
@@ -21,11 +21,11 @@ use crate::{
     },
     store::{
         Db, Error, Result,
-        entity::{messages, outbound},
+        entity::{conversations, messages, outbound, tickets},
         queues::concurrency::{Allotment, AttemptLimits},
         row_decoding::{Cells, Row},
         settings::bridges::endpoints,
-        sql::{Param, Sql},
+        statement::seaorm_statements::{among, equal, is},
         transaction::store_transaction::Write,
     },
 };
@@ -47,7 +47,7 @@ pub struct ClaimedMessage {
 pub type StoreAccount = (StoreId, AccountId);
 
 /// The most due messages that one statement of [`Db::claim_outbox_entries`] reads.
-const CANDIDATES: i64 = 1024;
+const CANDIDATES: u64 = 1024;
 
 /// An e-mail of a conversation (mail thread).
 #[derive(Clone, Debug)]
@@ -66,9 +66,16 @@ pub(super) fn outbox_entry_json(outbox_entry: &OutboxEntry) -> Result<String> {
 impl Write {
     /// Returns the last `MAX_REFERENCES` e-mails of a conversation (mail thread), the newest first.
     pub async fn thread_mails(&self, conversation: &ConversationId) -> Result<Vec<ThreadEmail>> {
-        let mut sql = self.sql("SELECT inbound, sender, payload, external_id FROM messages WHERE store_id = $1 AND conversation_id = ");
-        sql.text(conversation.as_str()).push(" ORDER BY sent_at DESC, id DESC").limit(MAX_REFERENCES as i64);
-        self.all(sql, |cells| {
+        use messages::Column;
+        let mails = messages::Entity::find()
+            .select_only()
+            .columns([Column::Inbound, Column::Sender, Column::Payload, Column::ExternalId])
+            .filter(Column::StoreId.eq(self.store()))
+            .filter(Column::ConversationId.eq(conversation))
+            .order_by_desc(Column::SentAt)
+            .order_by_desc(Column::Id)
+            .limit(MAX_REFERENCES as u64);
+        self.select(mails, |cells| {
             Ok(ThreadEmail { inbound: cells.take()?, sender: cells.take()?, payload: cells.take()?, external_id: cells.take()? })
         })
         .await
@@ -77,17 +84,24 @@ impl Write {
     /// Updates an open ticket after the store sent a message in the ticket's conversation: the sort position, and since when the customer
     /// has waited.
     pub fn bump_answered_ticket(&self, ticket: &TicketId, at: Timestamp) -> Result<()> {
-        let mut update = self.sql("UPDATE tickets SET sort_at = CASE WHEN sort_at < ");
-        update.integer(at.millis()).push(" THEN ").integer(at.millis());
-        update.push(" ELSE sort_at END, waiting_since = CASE WHEN waiting_since <= ");
+        use tickets::Column;
         // Only inbound messages after the sent message still wait for an answer.
-        update.integer(at.millis()).push(
-            " THEN (SELECT MIN(m.sent_at) FROM messages m WHERE m.store_id = $1 \
-             AND m.conversation_id = tickets.conversation_id AND m.inbound = TRUE AND m.sent_at > ",
-        );
-        update.integer(at.millis()).push(") ELSE waiting_since END");
-        update.push(" WHERE store_id = $1 AND id = ").text(ticket.as_str());
-        self.run_deferred(update)
+        let mut waiting = Query::select();
+        waiting
+            .expr(Expr::col(messages::Column::SentAt).min())
+            .from(messages::Entity)
+            .and_where(messages::Column::StoreId.eq(self.store()))
+            .and_where(equal(messages::Column::ConversationId, Column::ConversationId))
+            .and_where(is(messages::Column::Inbound, true))
+            .and_where(messages::Column::SentAt.gt(at));
+        let sort_at = Expr::case(Column::SortAt.lt(at), at).finally(Expr::col(Column::SortAt));
+        let waiting_since = Expr::case(Column::WaitingSince.lte(at), waiting).finally(Expr::col(Column::WaitingSince));
+        let bumped = tickets::Entity::update_many()
+            .col_expr(Column::SortAt, sort_at.into())
+            .col_expr(Column::WaitingSince, waiting_since.into())
+            .filter(Column::StoreId.eq(self.store()))
+            .filter(Column::Id.eq(ticket));
+        self.execute_deferred(&bumped)
     }
 
     /// Puts a message into the outbox.
@@ -132,10 +146,14 @@ impl Write {
 
     /// Stores the delivery state of a message and the reason of a failure. Returns the message.
     pub async fn save_delivery(&self, id: &MessageId, delivery: Delivery, failure: Option<&str>) -> Result<Option<Message>> {
-        let mut sql = self.sql("UPDATE messages SET delivery = ");
-        sql.text(delivery.as_str()).push(", failure = ").optional_text(failure);
-        sql.push(" WHERE store_id = $1 AND id = ").text(id.as_str()).push(" RETURNING ").push(Message::COLUMNS);
-        self.first(sql, Message::decode).await
+        let saved = Query::update()
+            .table(messages::Entity)
+            .values([(messages::Column::Delivery, delivery.as_str().into()), (messages::Column::Failure, failure.into())])
+            .and_where(messages::Column::StoreId.eq(self.store()))
+            .and_where(messages::Column::Id.eq(id))
+            .returning(Query::returning().expr(Expr::cust(Message::COLUMNS)))
+            .to_owned();
+        Ok(self.returned(&saved, Message::decode).await?.pop())
     }
 
     /// Updates a message that is queued again: its delivery state becomes pending, and its kind becomes that of the outbox entry.
@@ -152,34 +170,50 @@ impl Write {
 
     /// Stores the id that the channel gave a message. Returns false if another message of the account has this id.
     pub async fn save_external_id(&self, message: &Message, external_id: &str) -> Result<bool> {
-        let mut sql = self.sql("UPDATE messages SET external_id = ");
-        sql.text(external_id).push(" WHERE store_id = $1 AND id = ").text(message.id.as_str());
-        sql.push(" AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.store_id = $1 AND m.external_id IS NOT NULL AND m.account_id = ");
-        sql.text(message.account_id.as_str()).push(" AND m.external_id = ").text(external_id).push(")");
-        Ok(self.run(sql).await? == 1)
+        use messages::{Column, Entity};
+        let mut others = Query::select();
+        others.expr(Expr::Constant(1.into())).from(Entity).and_where(Column::StoreId.eq(self.store()));
+        others.and_where(Column::ExternalId.is_not_null());
+        others.and_where(Column::AccountId.eq(&message.account_id)).and_where(Column::ExternalId.eq(external_id));
+        let saved = Entity::update_many()
+            .col_expr(Column::ExternalId, Expr::value(external_id))
+            .filter(Column::StoreId.eq(self.store()))
+            .filter(Column::Id.eq(&message.id))
+            .filter(Expr::not_exists(others));
+        Ok(self.execute(&saved).await? == 1)
     }
 
     /// Stores the id that the channel gave a thread: in the conversation of this message, unless another conversation of the account has
     /// the id.
     pub async fn save_thread_id(&self, message: &Message, reference_id: &str) -> Result<()> {
-        let mut sql = self.sql("UPDATE conversations SET reference_id = ");
-        sql.text(reference_id).push(" WHERE store_id = $1 AND id = ").text(message.conversation_id.as_str());
-        sql.push(" AND NOT EXISTS (SELECT 1 FROM conversations c WHERE c.store_id = $1 AND c.account_id = ");
-        sql.text(message.account_id.as_str()).push(" AND c.reference_id = ").text(reference_id).push(")");
-        self.run(sql).await?;
+        use conversations::{Column, Entity};
+        let mut others = Query::select();
+        others.expr(Expr::Constant(1.into())).from(Entity).and_where(Column::StoreId.eq(self.store()));
+        others.and_where(Column::AccountId.eq(&message.account_id)).and_where(Column::ReferenceId.eq(reference_id));
+        let saved = Entity::update_many()
+            .col_expr(Column::ReferenceId, Expr::value(reference_id))
+            .filter(Column::StoreId.eq(self.store()))
+            .filter(Column::Id.eq(&message.conversation_id))
+            .filter(Expr::not_exists(others));
+        self.execute(&saved).await?;
         Ok(())
     }
 }
 
 impl Db {
-    /// Returns the earliest time at which an attempt to send a message is due, in any store.
-    pub async fn next_message_at(&self) -> Result<Option<Timestamp>> {
+    /// Returns the earliest time in the column `due_at` of a queue, in any store.
+    pub(super) async fn next_due<C: ColumnTrait>(&self, due_at: C, store_id: C) -> Result<Option<Timestamp>> {
         let next = |of: Option<&StoreId>| {
-            let mut sql = Sql::fixed("SELECT due_at FROM outbound WHERE due_at IS NOT NULL");
-            sql.and_of_store("store_id", of).push(" ORDER BY due_at").limit(1);
-            sql
+            let mut query = Query::select();
+            query.column(due_at.as_column_ref()).from(due_at.entity_name()).and_where(due_at.is_not_null());
+            query.and_where_option(of.map(|store| store_id.eq(store))).order_by(due_at.as_column_ref(), Order::Asc).limit(1).to_owned()
         };
         Ok(self.across_stores(next, |cells| cells.time()).await?.into_iter().min())
+    }
+
+    /// Returns the earliest time at which an attempt to send a message is due, in any store.
+    pub async fn next_message_at(&self) -> Result<Option<Timestamp>> {
+        self.next_due(outbound::Column::DueAt, outbound::Column::StoreId).await
     }
 
     /// Claims due messages for a worker, as many as the limits of concurrent attempts permit. The claims end at the time `lease`.
@@ -191,16 +225,17 @@ impl Db {
         room: AttemptLimits<'_, StoreAccount>,
     ) -> Result<Vec<ClaimedMessage>> {
         let of_room = |of: Option<&StoreId>| {
-            let mut sql = due(now, of);
+            let mut query = due(now, of);
             // Messages of a store or account at its limit of concurrent attempts must not fill `CANDIDATES` and hide other messages.
             for store in room.full_stores() {
-                sql.push(" AND o.store_id <> ").text(store.as_str());
+                query.and_where(outbound::Column::StoreId.ne(store));
             }
             for (store, account) in room.full() {
-                sql.push(" AND NOT (o.store_id = ").text(store.as_str()).push(" AND o.account_id = ").text(account.as_str()).push(")");
+                query.cond_where(
+                    Condition::all().not().add(outbound::Column::StoreId.eq(store)).add(outbound::Column::AccountId.eq(account)),
+                );
             }
-            sql.push(DUE_ORDER).limit(CANDIDATES);
-            sql
+            query
         };
         let due = self.across_stores(of_room, |cells| decode_due(cells).map(|(_, place)| place)).await?;
         let mut claimed =
@@ -218,48 +253,55 @@ impl Db {
         lease: Timestamp,
         claim: &str,
     ) -> Result<Vec<ClaimedMessage>> {
-        let mut sql = due(now, Some(&store));
+        use outbound::Column;
+        let mut query = due(now, Some(&store));
         // Reads only the messages of accounts for which an attempt may start: other messages could fill `CANDIDATES` and hide them.
-        sql.push(" AND o.account_id IN ").texts(allotted.targets().map(|(_, account)| account.as_str())).push(DUE_ORDER).limit(CANDIDATES);
-        if self.backend() == DbBackend::Postgres {
-            sql.push(" FOR UPDATE SKIP LOCKED");
-        }
+        query.and_where(among(Column::AccountId, allotted.targets().map(|(_, account)| account)));
+        query.lock_with_behavior(LockType::Update, LockBehavior::SkipLocked);
         let tx = self.begin().await?;
-        let due = tx.all(&sql, decode_due).await?;
+        let due = tx.select(query, decode_due).await?;
         let chosen: Vec<i64> = due.into_iter().filter(|(_, place)| allotted.take(place)).map(|(position, _)| position).collect();
         if chosen.is_empty() {
             tx.commit().await?;
             return Ok(Vec::new());
         }
-        let mut sql =
-            Sql::of(&store, "UPDATE outbound SET claim = $2, attempts = attempts + 1, due_at = $3 WHERE store_id = $1 AND position IN ");
-        sql = sql.with(Param::Text(claim.to_owned())).with(Param::Integer(lease.millis()));
-        sql.integers(&chosen);
-        sql.push(" RETURNING position, claim, attempts, parcel, account_id");
+        let returned = [Column::Position, Column::Claim, Column::Attempts, Column::Parcel, Column::AccountId];
+        let claims = Query::update()
+            .table(outbound::Entity)
+            .values([(Column::Claim, claim.into()), (Column::DueAt, lease.into())])
+            .value(Column::Attempts, Expr::col(Column::Attempts).add(1_i64))
+            .and_where(Column::StoreId.eq(&store))
+            .and_where(among(Column::Position, chosen.iter().copied()))
+            .returning(Query::returning().columns(returned))
+            .to_owned();
         let bridges = endpoints(&tx, self.secret_keys(), &store, &chosen, now).await?;
         let decode = |cells: &mut Cells<'_>| {
             let (position, claim, attempts, outbox_entry) = (cells.take()?, cells.take()?, cells.take()?, cells.json()?);
             let bridge = bridges.get(&cells.id()?).cloned();
             Ok(ClaimedMessage { position, claim, attempts, outbox_entry, bridge })
         };
-        let claimed = tx.all(&sql, decode).await?;
+        let claimed = tx.returned(&claims, decode).await?;
         tx.commit().await?;
         Ok(claimed)
     }
 }
 
-/// Begins the SQL for the due messages of one store or of all stores. Further conditions can be appended, then [`DUE_ORDER`].
-fn due(now: Timestamp, of: Option<&StoreId>) -> Sql {
-    let mut sql = Sql::fixed(
-        "SELECT o.position, o.store_id, o.account_id FROM outbound o WHERE NOT EXISTS (SELECT 1 FROM outbound p \
-         WHERE p.store_id = o.store_id AND p.conversation_id = o.conversation_id AND p.position < o.position) AND o.due_at <= ",
-    );
-    sql.integer(now.millis()).and_of_store("o.store_id", of);
-    sql
+/// Returns the query for the due messages of one store or of all stores, at most `CANDIDATES`, the longest due first.
+fn due(now: Timestamp, of: Option<&StoreId>) -> SelectStatement {
+    use outbound::{Column, Entity};
+    let mut earlier = Query::select();
+    earlier.expr(Expr::Constant(1.into())).from_as(Entity, "earlier");
+    for column in [Column::StoreId, Column::ConversationId] {
+        earlier.and_where(Expr::col(("earlier", column)).equals(column.as_column_ref()));
+    }
+    earlier.and_where(Expr::col(("earlier", Column::Position)).lt(Expr::col(Column::Position.as_column_ref())));
+    let mut query = Query::select();
+    query.columns([Column::Position, Column::StoreId, Column::AccountId]).from(Entity);
+    query.and_where(Expr::not_exists(earlier)).and_where(Column::DueAt.lte(now));
+    query.and_where_option(of.map(|store| Column::StoreId.eq(store)));
+    query.order_by(Column::DueAt, Order::Asc).order_by(Column::Position, Order::Asc).limit(CANDIDATES);
+    query
 }
-
-/// The order of due messages: the longest due first.
-const DUE_ORDER: &str = " ORDER BY o.due_at, o.position";
 
 fn decode_due(cells: &mut Cells<'_>) -> Result<(i64, StoreAccount)> {
     Ok((cells.take()?, (cells.id()?, cells.id()?)))

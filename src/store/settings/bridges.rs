@@ -11,7 +11,7 @@ use sea_orm::{
 
 use crate::{
     domain::{
-        bridges::{Bridge, BridgeEndpoint},
+        channel_bridges::{Bridge, BridgeEndpoint},
         ids::{AccountId, StoreId},
         time::Timestamp,
         webhooks::SigningSecret,

@@ -35,7 +35,7 @@ const FEW_PAGES: i64 = 400;
 /// copies the WAL within a commit. When the WAL starts over, SQLite truncates a longer WAL file to this length.
 pub(in crate::store) const WAL_HARD_LIMIT_FACTOR: u32 = 2;
 
-/// The first and the longest pause between two attempts of a checkpoint that a reader blocks.
+/// The first and the longest pause between two attempts of a checkpoint that cannot be completed yet, for example because of a reader.
 pub(in crate::store) const PAUSE: Duration = Duration::from_millis(20);
 pub(in crate::store) const LONG_PAUSE: Duration = Duration::from_secs(1);
 

@@ -3,8 +3,8 @@
 //! An open file stays usable after its name is deleted. If the database, its write-ahead log (WAL) or the WAL's index is deleted or
 //! replaced while a server runs, SQLite continues in files without a name, and everything that it acknowledges is lost when the last
 //! process closes them. A file that was truncated has lost pages, which remains unnoticed until they are read. A file over which another
-//! file was copied contains pages of both files. Therefore the writer checks the names and the files before it begins a transaction, and
-//! again after the commit before it acknowledges the writes. A reader checks them before it opens a connection.
+//! file was copied contains pages of both files. Therefore the writer checks the names and the files when it begins a transaction, and
+//! again after the commit, before it acknowledges the writes. A reader checks them before it opens a connection.
 //!
 //! A check costs three calls of `stat`. The database's header is read only if a length or the time of the last change differs from the
 //! previous check, as after a checkpoint. A database that became shorter is then compared with the length that its header states. A WAL
@@ -155,8 +155,8 @@ impl FileIdentity {
 
     /// Checks the files after a length or time has changed since the previous check. The database must begin with a header. A database that
     /// became shorter must have the length that its header states. A WAL that became shorter must have the length for the number of pages
-    /// in its index. Looks up to `LOOKS` times, since SQLite may be writing. Returns the state to remember, or `None` if a file cannot be
-    /// read. Fails if a file was truncated or overwritten.
+    /// in its index. While something is wrong, the check is repeated, at most `LOOKS` times in all, since SQLite may be writing. Returns
+    /// the state to remember, or `None` if a file cannot be read. Fails if a file was truncated or overwritten.
     fn compared(&self, before: FileState, mut now: FileState) -> Result<Option<FileState>> {
         for look in 1.. {
             // No error here: SQLite reports a file that cannot be read.

@@ -55,8 +55,9 @@ use crate::store::{
 const STATEMENTS: usize = 256;
 
 /// The most pages that the connection's page cache keeps from one group to the next. The number is small, since SQLite scans the whole
-/// cache at some commits: in a file of less than a gigabyte, at each commit that reordered pages of a B-tree. The reordering temporarily
-/// gives a page the number of the page at one gigabyte, so SQLite searches the cache for pages after the end of the file.
+/// cache at some commits: in a file of less than a gigabyte, at each commit that reordered pages of a B-tree. During the reordering, a page
+/// temporarily has the number of the page at the offset of one gigabyte. This number is after the end of the file, so the commit searches
+/// the cache for pages after the end of the file.
 const KEPT_PAGES: u32 = 2000;
 
 /// How many pages a group may change before SQLite writes them to the WAL ahead of the commit (cache spill). If such a page is then changed
@@ -212,7 +213,7 @@ impl Writer {
 
     /// Commits the group, if there is one, notifies every writer in it of the outcome, and starts a checkpoint if one is due. The calling
     /// thread itself waits for the disk: switching to a blocking thread and back would take a considerable part of the time of a group. For
-    /// this reason the runtime has one thread more (`cli::thread_pool`).
+    /// this reason the runtime has one thread more (`cli::thread_count`).
     fn commit_group(&self, writer_state: &mut WriterState) {
         if writer_state.group.is_some() {
             wake_another();

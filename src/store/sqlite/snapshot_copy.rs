@@ -1,7 +1,7 @@
 //! Snapshot copies of a SQLite database, made while other connections read and write it.
 //!
-//! Each copy has a new application id. By this id [`foreign_wal_check`](crate::store::sqlite::foreign_wal_check) recognises a write-ahead log (WAL)
-//! that belongs to another file.
+//! Each copy has a new application id. By this id, [`foreign_wal_check`](crate::store::sqlite::foreign_wal_check) recognises a write-ahead
+//! log (WAL) that belongs to another file.
 
 use std::path::Path;
 

@@ -160,9 +160,11 @@ mod tests {
     #[test]
     fn the_library_is_configured_before_its_first_use() {
         let program = std::env::current_exe().unwrap();
-        let name = "store::sqlite::library::tests::configured_in_a_process_of_its_own";
-        let ended = std::process::Command::new(program).args([name, "--exact", "--ignored"]).status().unwrap();
-        assert!(ended.success());
+        let (_crate, module) = module_path!().split_once("::").unwrap();
+        let name = format!("{module}::configured_in_a_process_of_its_own");
+        let ended = std::process::Command::new(program).args([&name, "--exact", "--ignored"]).output().unwrap();
+        let printed = String::from_utf8_lossy(&ended.stdout);
+        assert!(ended.status.success() && printed.contains(" 1 passed"), "{printed}");
     }
 
     #[test]

@@ -8,10 +8,10 @@
 //!
 //! A page after a cursor merges two lists: rows that have not moved since the snapshot, and rows that have since left a sort position on
 //! this page. Triggers write the data that distinguishes them: the column `placed_by` of a row, and the table `former_places` (on
-//! PostgreSQL migration `m0020_former_places`, on SQLite `m0022_moves_on_sqlite`). The cost of a page grows with the number of moves since
-//! the snapshot. For each move only a narrow row of `former_places` is read: on PostgreSQL for moves in all lists of the store, on SQLite
-//! for moves in all lists of all stores. On SQLite the table has no index by store, since the index would cost each move more time than it
-//! saves.
+//! PostgreSQL migration `m0020_former_sort_positions`, on SQLite `m0022_sort_positions_on_sqlite`). The cost of a page grows with the
+//! number of moves since the snapshot. For each move only a narrow row of `former_places` is read: on PostgreSQL for moves in all lists of
+//! the store, on SQLite for moves in all lists of all stores. On SQLite the table has no index by store, since the index would cost each
+//! move more time than it saves.
 
 use std::collections::BTreeSet;
 
@@ -270,7 +270,8 @@ impl Db {
     ///
     /// Rows that have not moved are read first, moved rows second. A row that moves between the two statements is read twice and shown
     /// once; in the other order it would be missed. For the same reason the second statement runs on the primary: a standby may show an
-    /// older state than the first statement saw. The second statement is skipped if no row of the list has moved.
+    /// older state than the first statement saw. The second statement is skipped if the first one returns rows and no row of the list has
+    /// moved.
     async fn next_page<T, M>(&self, list: MovingList<'_, M>, page: &PageRequest, after: &Position, as_of: &AsOf) -> Result<Page<T>>
     where
         T: MovingRow + Send + 'static,

@@ -101,8 +101,9 @@ impl Db {
     }
 }
 
-/// Returns the statement that counts the rows of a whole list. Fences (see [`SUBQUERY_FENCE`](crate::store::sql::SUBQUERY_FENCE)) are left
-/// out, since they mainly help statements that end after one page ([`fenced_count_sql`] keeps them).
+/// Returns the statement that counts the rows of a whole list. Fences are left out: SQL that keeps the query planner from joining a
+/// subquery ([`SUBQUERY_FENCE`](crate::store::sql::SUBQUERY_FENCE)) or from using an index. They mainly help statements that end after one
+/// page. [`fenced_count_sql`] keeps them.
 pub(in crate::store) fn count_sql(table: &str, mut conditions: Sql) -> Sql {
     conditions.unbounded();
     conditions.fences.clear();

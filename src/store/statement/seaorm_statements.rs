@@ -4,13 +4,17 @@
 use std::{
     any::TypeId,
     collections::HashMap,
+    fmt,
     sync::{Arc, LazyLock, PoisonError, RwLock},
 };
 
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, ColumnType, DbBackend, DeleteMany, EntityName, EntityTrait, ExprTrait, IdenStatic, Insert, Iterable,
     PrimaryKeyToColumn, QuerySelect, QueryTrait, Select, Statement, StatementBuilder, TryIntoModel, UpdateMany, Value,
-    sea_query::{DeleteStatement, Expr, InsertStatement, LockType, SelectStatement, UpdateStatement},
+    sea_query::{
+        DeleteStatement, Expr, InsertStatement, LockType, PostgresQueryBuilder, QueryBuilder, SelectStatement, SqlWriter,
+        SqliteQueryBuilder, UpdateStatement,
+    },
 };
 
 use crate::{
@@ -81,6 +85,65 @@ impl ReadStatement for SelectStatement {
     }
 }
 
+/// A statement, written by hand or built from entities.
+pub(in crate::store) trait IntoSql {
+    fn into_sql(self, backend: DbBackend) -> Result<Sql>;
+}
+
+impl IntoSql for Sql {
+    fn into_sql(self, _: DbBackend) -> Result<Sql> {
+        Ok(self)
+    }
+}
+
+impl IntoSql for Result<Sql> {
+    fn into_sql(self, _: DbBackend) -> Result<Sql> {
+        self
+    }
+}
+
+impl<Q: ReadStatement> IntoSql for Q {
+    fn into_sql(self, backend: DbBackend) -> Result<Sql> {
+        select_sql(self, backend)
+    }
+}
+
+/// The text and the values of a query. Each value is bound, except that of a LIMIT, which is a literal (see [`Sql::limit`]).
+#[derive(Default)]
+struct QueryWriter {
+    text: String,
+    values: Vec<Value>,
+}
+
+impl fmt::Write for QueryWriter {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.text.write_str(text)
+    }
+}
+
+impl fmt::Display for QueryWriter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl SqlWriter for QueryWriter {
+    fn push_param<B: QueryBuilder>(&mut self, value: Value, _: &B) {
+        match value {
+            Value::BigUnsigned(Some(rows)) if self.text.ends_with(" LIMIT ") => self.text.push_str(&rows.to_string()),
+            value => {
+                self.values.push(value);
+                self.text.push('$');
+                self.text.push_str(&self.values.len().to_string());
+            }
+        }
+    }
+
+    fn as_writer(&mut self) -> &mut dyn fmt::Write {
+        self
+    }
+}
+
 /// Converts ids into values of columns.
 macro_rules! values {
     ($($id:ident),*) => {$(
@@ -121,10 +184,20 @@ impl From<Timestamp> for Value {
 }
 
 /// Returns the condition that a column has one of these values. If there are no values, the condition is the constant `FALSE`; sea-query
-/// would write a comparison of two bound numbers. The list of values is padded, so that there are few different SQL texts to prepare.
+/// would write a comparison of two bound numbers. The values are padded as in [`Sql::list`], so that there are few different SQL texts.
 pub(in crate::store) fn among<C: ColumnTrait, V: Into<Value>>(column: C, values: impl IntoIterator<Item = V>) -> Expr {
-    let values: Vec<Value> = values.into_iter().map(Into::into).collect();
-    if values.is_empty() { Expr::Constant(false.into()) } else { column.is_in(filled(values)) }
+    let values = filled(values.into_iter().map(Into::into).collect());
+    if values.is_empty() { Expr::Constant(false.into()) } else { column.is_in(values) }
+}
+
+/// Returns the condition that a column is this flag, as a literal (see [`Sql::flag`]).
+pub(in crate::store) fn is(column: impl ColumnTrait, flag: bool) -> Expr {
+    Expr::col(column.as_column_ref()).eq(Expr::Constant(flag.into()))
+}
+
+/// Returns the condition that two columns are equal.
+pub(in crate::store) fn equal(one: impl ColumnTrait, other: impl ColumnTrait) -> Expr {
+    Expr::col(one.as_column_ref()).equals(other.as_column_ref())
 }
 
 /// Converts a statement of SeaORM and its values into an [`Sql`].
@@ -132,12 +205,22 @@ fn sql(statement: Statement) -> Result<Sql> {
     bound(&statement.sql, statement.values.map_or_else(Vec::new, |values| values.0))
 }
 
+/// Converts a statement that changes rows into an [`Sql`].
+pub(in crate::store) fn change_sql(change: &impl WriteStatement, backend: DbBackend) -> Result<Sql> {
+    sql(change.statement(backend))
+}
+
 fn bound(text: &str, values: impl IntoIterator<Item = Value>) -> Result<Sql> {
     values.into_iter().try_fold(Sql::fixed(text), |sql, value| Ok(sql.with(param(value)?)))
 }
 
 fn select_sql(query: impl ReadStatement, backend: DbBackend) -> Result<Sql> {
-    sql(StatementBuilder::build(&query.into_select(), &backend))
+    let (query, mut written) = (query.into_select(), QueryWriter::default());
+    match backend {
+        DbBackend::Sqlite => query.build_collect_into(SqliteQueryBuilder, &mut written),
+        _ => query.build_collect_into(PostgresQueryBuilder, &mut written),
+    }
+    bound(&written.text, written.values)
 }
 
 fn param(value: Value) -> Result<Param> {
@@ -264,12 +347,40 @@ impl Db {
         sql.unbounded();
         self.all(sql, decode).await
     }
+
+    /// Like [`Db::select`], for the first rows of a query. Their number `limit` is a literal in the SQL (see [`Sql::limit`]).
+    pub(in crate::store) async fn select_first<T, D>(&self, query: impl ReadStatement, limit: i64, decode: D) -> Result<Vec<T>>
+    where
+        T: Send + 'static,
+        D: Fn(&mut Cells<'_>) -> Result<T> + Send + 'static,
+    {
+        let mut sql = select_sql(query, self.backend())?;
+        sql.limit(limit);
+        self.all(sql, decode).await
+    }
+
+    /// Runs a statement in a transaction of its own. Returns the number of rows that it changed.
+    pub(in crate::store) async fn execute(&self, change: &impl WriteStatement) -> Result<u64> {
+        let tx = self.begin().await?;
+        let changed = tx.execute(change).await?;
+        tx.commit().await?;
+        Ok(changed)
+    }
 }
 
 impl SystemTransaction {
     /// Runs a statement and returns the number of rows that it changed.
     pub(in crate::store) async fn execute(&self, change: &impl WriteStatement) -> Result<u64> {
         self.run(&sql(change.statement(self.backend()))?).await
+    }
+
+    /// Runs a statement that changes rows and has a `RETURNING` clause. Returns the rows of this clause, each decoded by `decode`.
+    pub(in crate::store) async fn returned<T>(
+        &self,
+        change: &impl WriteStatement,
+        decode: impl Fn(&mut Cells<'_>) -> Result<T>,
+    ) -> Result<Vec<T>> {
+        self.all(&sql(change.statement(self.backend()))?, decode).await
     }
 
     /// Runs a query and returns its rows, each decoded by `decode`.
@@ -370,7 +481,24 @@ impl Write {
 mod tests {
     use std::sync::Arc;
 
-    use crate::{domain::clock::SystemClock, store::fixture::Fixture};
+    use sea_orm::{ColumnTrait, DbBackend, EntityTrait, QueryFilter, QuerySelect};
+
+    use super::select_sql;
+    use crate::{
+        domain::clock::SystemClock,
+        store::{entity::stores, fixture::Fixture},
+    };
+
+    #[test]
+    fn a_limit_is_a_literal_and_other_values_are_bound() {
+        for backend in [DbBackend::Sqlite, DbBackend::Postgres] {
+            let query =
+                stores::Entity::find().select_only().column(stores::Column::Id).filter(stores::Column::CreatedAt.gt(7_i64)).limit(8);
+            let sql = select_sql(query, backend).unwrap();
+            assert_eq!(sql.as_str(), r#"SELECT "stores"."id" FROM "stores" WHERE "stores"."created_at" > $1 LIMIT 8"#);
+            assert_eq!(sql.params().len(), 1);
+        }
+    }
 
     #[tokio::test]
     async fn a_query_for_none_of_several_finds_none() {

@@ -26,6 +26,7 @@ impl Db {
         push_conditions(&mut sql, filter, shown, now);
         sql
     }
+
     /// Adds the conditions on the field values of a ticket. `listed` (SQLite only) is the SQL expression for a ticket's id while the
     /// ticket's row has not been fetched yet. Tests that many tickets fail use this expression, so that they run before the row is fetched.
     pub(in crate::store) fn push_field_tests(&self, sql: &mut Sql, tests: &[FieldTestPlan<'_>], listed: Option<&str>) {

@@ -4,17 +4,18 @@
 
 mod audit;
 mod authentication;
-mod bridges;
+mod channel_bridges;
+mod common_http_behaviour;
 mod drafts;
-mod feeds;
+mod event_and_change_feeds;
 mod grants;
+mod inbound_messages;
 mod keys;
-mod protocol;
 mod realistic_inbound_messages;
 mod sandboxes;
 mod sign_in;
-mod signed_messages;
-mod ticket_states_and_inbound_messages;
+mod signed_inbound_messages;
+mod ticket_states;
 mod undelivered_messages;
 mod users;
 mod webhooks;

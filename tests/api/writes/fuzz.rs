@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{
     WriteFixture,
-    protocol::{WRITES, is_served},
+    common_http_behaviour::{WRITES, is_served},
 };
 use crate::{
     fixture::{ANN, BO, GHOST},

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{
     WriteFixture, acknowledged,
-    protocol::{WRITES, is_served},
+    common_http_behaviour::{WRITES, is_served},
 };
 use crate::{
     REV_A,

@@ -7,7 +7,7 @@ use crate::{REV_A, fixture::at};
 
 const TEN: [&str; 10] = ["lab-0", "lab-1", "lab-2", "lab-3", "lab-4", "lab-5", "lab-6", "lab-7", "lab-8", "lab-9"];
 
-/// Returns the labels of a conversation, sorted.
+/// Returns the ids of the labels of a conversation, sorted.
 #[track_caller]
 fn labels(shop: &WriteFixture, conversation: &str) -> Vec<String> {
     let ids = shop.conversation(conversation)["labelIds"].clone();

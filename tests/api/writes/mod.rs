@@ -4,6 +4,7 @@
 mod assign;
 mod close;
 mod comments;
+mod common_http_behaviour;
 pub mod concurrent_writes;
 mod contact_fields;
 mod contacts;
@@ -13,14 +14,13 @@ mod export_roundtrip;
 mod field_values;
 mod fuzz;
 mod idempotency;
-mod isolation;
 mod labels;
 mod mark_read;
 mod outbox;
 mod pagination;
-mod protocol;
 mod sends;
 mod templates;
+mod tenant_isolation;
 mod ticket_fields;
 
 use std::{
@@ -36,7 +36,7 @@ use crate::{
     contract::is_timestamp,
     fixture::{channels, write_store},
     harness::{ALL_SCOPES, Database, Key, SIMULATED, Server, Settings},
-    page_reader::walk,
+    pagination_client::walk,
 };
 
 /// The maximum time that a test waits for effects that follow a response, such as a delivery.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::WriteFixture;
 use crate::{
     client::{Answer, Call},
-    page_reader::{next, walk},
+    pagination_client::{next, walk},
 };
 
 const SIZE: usize = 2;

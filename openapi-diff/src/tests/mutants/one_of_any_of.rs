@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{B, C, Done::Put, U, hold, schemas::answering};
+use super::{B, C, Done::Put, U, hold, schema_composition::answering};
 
 #[test]
 fn a_schema_and_a_choice_of_it_are_compared_as_choices() {

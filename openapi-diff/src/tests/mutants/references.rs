@@ -7,7 +7,7 @@ use super::{
     B, C,
     Done::{Gone, Put},
     U, hold,
-    schemas::answering,
+    schema_composition::answering,
 };
 
 #[test]

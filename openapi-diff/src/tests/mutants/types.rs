@@ -7,7 +7,7 @@ use super::{
     B, C,
     Done::Put,
     U, hold,
-    schemas::answering,
+    schema_composition::answering,
 };
 
 /// Returns a document whose response is an object with the given properties.

@@ -5,10 +5,10 @@ use poem::listener::{Acceptor, Listener, TcpListener};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::*;
-pub use crate::http::document::examples::Errors;
+pub use crate::http::openapi::examples::Errors;
 use crate::http::{
-    document::examples::{EVERY_OPERATION, ExampleError, ExampleRequest, RefusedRequest},
     machinery::{body, idempotency::IDEMPOTENCY_KEY, rate_limits::RateLimit},
+    openapi::examples::{EVERY_OPERATION, ExampleError, ExampleRequest, RefusedRequest},
 };
 
 /// The maximum number of times that a request is repeated until it is refused, for example by a limit on the number of a store's records.
@@ -217,8 +217,8 @@ impl Recorder<'_> {
             let role = json!({ "kind": "role", "record": { "id": "owner", "name": "Owner", "kind": "agent" } }).to_string();
             let spool = RereadableInput::copy(Cursor::new(role)).unwrap();
             import::run(bench.service.db(), bench.service.clocks_and_ids(), &STORE.into(), spool, Options::default()).await.unwrap();
-            // The owner now has the role of an agent, so the settings API refuses the owner's requests. `sendLink` checks no role: it
-            // refuses this request because of its foreign origin.
+            // The owner now has the role of an agent, so the settings API refuses the owner's requests. `sendLink` checks no role. It
+            // refuses a request whose `Origin` header names another site.
             let foreign = |sent: EditableRequest| {
                 if sent.route.operation_id == "sendLink" { sent.with("origin", "https://example.org") } else { sent }
             };

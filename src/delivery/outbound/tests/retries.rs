@@ -80,7 +80,7 @@ async fn the_messages_before_a_pending_one_are_attempted_first() {
     let second = bench.service.all_undelivered(&bench.fixture.store).await.unwrap().remove(1).message_id;
     bench.retry(&second).await.unwrap();
     round(&mut worker).await;
-    // The first message is delivered. The second message was attempted, and failed for the first time.
+    // The first message is delivered. The second was attempted, and failed for the first time. The third was not attempted.
     let attempts: Vec<_> = bench.undelivered().await.into_iter().map(|(_, _, attempts)| attempts).collect();
     assert_eq!((attempts, bench.events().await), (vec![Some(1), Some(0)], 1));
 }

@@ -15,9 +15,9 @@ use crate::{
         worker::{MAX_ATTEMPTS_PER_DESTINATION, Worker},
     },
     domain::{
-        delivery_targets::Targets,
         ids::StoreId,
         settings_access::Editor,
+        ssrf_policy::Targets,
         webhooks::{AttemptLogPage, EndpointAnswer, Replay},
     },
     service::{

@@ -7,11 +7,11 @@ use crate::{
     delivery::{signing_http_client::SigningHttpClient, webhooks::WebhookQueue, worker::Worker},
     domain::{
         clock::{Clock, ClocksAndIds, Ids, RandomIds},
-        delivery_targets::Targets,
         events::{self, Actor, Event, EventChange, FieldChange},
         fixture::{MovableClock, RULES},
         ids::{StoreId, WebhookId},
         settings_access::{Editor, StoreLimits},
+        ssrf_policy::Targets,
         webhooks::{AttemptLogPage, Attempted, EndpointAnswer, LoggedAttempt, Replay, SECRET_BYTES, SigningSecret, Webhook},
     },
     service::{Renderer, Service, WriteContext, conversation_writes::LabelUpdate, ticket_states::Escalation, webhooks::WebhookSettings},

@@ -23,8 +23,8 @@ use crate::{
         worker::{MAX_ATTEMPTS_PER_DESTINATION, Worker},
     },
     domain::{
-        delivery_targets::Targets,
         ids::WebhookId,
+        ssrf_policy::Targets,
         webhooks::{AttemptLogPage, DISABLE_AFTER_MILLIS, LoggedAttempt, PAUSES, Replay},
     },
     store::{Db, fixture::setting},

@@ -18,8 +18,8 @@ use super::{
 use crate::{
     delivery::{signing_http_client::SigningHttpClient, ssrf_guard::SystemResolver},
     domain::{
-        delivery_targets::{Targets, tests::SPELT_OUT},
         ids::WebhookId,
+        ssrf_policy::{Targets, tests::SPELT_OUT},
     },
     service::{Error, webhooks::WebhookSettings},
 };

@@ -1,8 +1,8 @@
 // Dialogs of the settings page.
 
-import { announce, one } from "./elements.js";
+import { announce, one } from "./dom_helpers.js";
 import { known } from "./settings_api.js";
-import { t } from "./texts.js";
+import { t } from "./localization.js";
 
 // Makes an error message of the server readable for users. A message may begin with the name of a property, such as `body.url`. If the form
 // has an input for this property (here an input with the name `url`), the label of the input replaces the name in the message.

@@ -2,10 +2,10 @@
 // API, and every change is made through it.
 
 import { copy, readable } from "./dialogs.js";
-import { all, announce, clock, one, options } from "./elements.js";
+import { all, announce, clock, one, options } from "./dom_helpers.js";
 import { Refused, fetched, get, known, nameOf, post, rememberSeats, remove, whenUnwelcome } from "./settings_api.js";
-import { acts, forget, here, turn } from "./sections.js";
-import { LANGUAGES, choose, language, localize, t, zone } from "./texts.js";
+import { acts, forget, here, turn } from "./tabs.js";
+import { LANGUAGES, choose, language, localize, t, zone } from "./localization.js";
 
 localize(document);
 document.title = t("title");

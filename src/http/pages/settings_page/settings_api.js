@@ -1,6 +1,6 @@
 // Client of the settings API (/settings/v1), and the data that the page keeps during a session.
 
-import { t } from "./texts.js";
+import { t } from "./localization.js";
 
 const PLANE = "/settings/v1";
 

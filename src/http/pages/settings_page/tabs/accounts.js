@@ -1,11 +1,11 @@
 // The tab of channel accounts. It shows the users who may work on each account, and the account's bridge: the HTTP endpoint that passes the
 // account's outgoing messages on to the channel.
 
-import { add, changed, confirmAndPerform } from "../sections.js";
+import { add, changed, confirmAndPerform } from "../tabs.js";
 import { openDialog, showSecret } from "../dialogs.js";
-import { boxes, one } from "../elements.js";
+import { boxes, one } from "../dom_helpers.js";
 import { get, known, nameOf, post, put, remove } from "../settings_api.js";
-import { t } from "../texts.js";
+import { t } from "../localization.js";
 
 const ROW = `<template id="account-row"><li>
   <p class="url"><strong data-slot="name"></strong> <span class="badge" data-tone="none" data-slot="channel"></span></p>

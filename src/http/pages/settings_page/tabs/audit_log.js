@@ -1,9 +1,9 @@
 // The tab of the audit log: what was changed, when, and by whom.
 
-import { PAGE_ROWS, add, table } from "../sections.js";
-import { stamp } from "../elements.js";
+import { PAGE_ROWS, add, table } from "../tabs.js";
+import { stamp } from "../dom_helpers.js";
 import { get, nameOf } from "../settings_api.js";
-import { t } from "../texts.js";
+import { t } from "../localization.js";
 
 const ROW = `<template id="change-row"><tr role="row">
   <td role="cell" data-label="${t("change-time")}"><time data-slot="at" data-time="medium"></time></td>

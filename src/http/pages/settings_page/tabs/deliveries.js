@@ -1,10 +1,10 @@
 // The tab of the delivery log: the attempts to deliver events to a webhook. The tab shows one webhook at a time.
 
-import { PAGE_ROWS, add, changed, table } from "../sections.js";
+import { PAGE_ROWS, add, changed, table } from "../tabs.js";
 import { openDialog } from "../dialogs.js";
-import { badge, one, options, stamp } from "../elements.js";
+import { badge, one, options, stamp } from "../dom_helpers.js";
 import { get, post } from "../settings_api.js";
-import { t } from "../texts.js";
+import { t } from "../localization.js";
 
 const ROW = `<template id="attempt-row"><tr role="row">
   <td role="cell" data-label="${t("delivery-time")}"><time data-slot="startedAt" data-time="medium"></time></td>

@@ -1,11 +1,11 @@
 // The tab of drafts: messages to contacts that an AI assistant proposed, and that the user sends, edits or discards. The dialog of a draft
 // also shows the last messages of the conversation.
 
-import { add, changed, confirmAndPerform, table } from "../sections.js";
+import { add, changed, confirmAndPerform, table } from "../tabs.js";
 import { openDialog } from "../dialogs.js";
-import { one, stamp } from "../elements.js";
+import { one, stamp } from "../dom_helpers.js";
 import { accountText, get, patch, post, remove } from "../settings_api.js";
-import { t } from "../texts.js";
+import { t } from "../localization.js";
 
 const ROW = `<template id="draft-row"><tr role="row">
   <td role="cell" data-label="${t("draft-message")}"><span class="message" data-slot="message"></span></td>

@@ -1,10 +1,10 @@
 // The tab of API keys: a list of the keys, with buttons to create, edit, rotate, suspend and delete them.
 
-import { add, changed, confirmAndPerform, table } from "../sections.js";
+import { add, changed, confirmAndPerform, table } from "../tabs.js";
 import { openDialog, showSecret } from "../dialogs.js";
-import { badge, boxes, clock, one, options, stamp } from "../elements.js";
+import { badge, boxes, clock, one, options, stamp } from "../dom_helpers.js";
 import { Refused, get, known, nameOf, patch, post, remove } from "../settings_api.js";
-import { t } from "../texts.js";
+import { t } from "../localization.js";
 
 const SOON_MILLIS = 14 * 24 * 3600 * 1000;
 // How long a former secret stays valid after a rotation.

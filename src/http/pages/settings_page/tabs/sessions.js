@@ -1,9 +1,9 @@
 // The tab of sessions, tokens, and sign-in links that were not used yet.
 
-import { add, confirmAndPerform, table } from "../sections.js";
-import { badge, stamp } from "../elements.js";
+import { add, confirmAndPerform, table } from "../tabs.js";
+import { badge, stamp } from "../dom_helpers.js";
 import { get, nameOf, remove } from "../settings_api.js";
-import { t } from "../texts.js";
+import { t } from "../localization.js";
 
 const ROW = `<template id="session-row"><tr role="row">
   <td role="cell" data-label="${t("session-who")}"><strong data-slot="user"></strong> <small data-slot="sentTo"></small></td>

@@ -1,11 +1,11 @@
 // The tab of the seats of the store: a list of users and invited people, with buttons to add a user, to give a user another role, and to
 // remove a seat.
 
-import { add, changed, table } from "../sections.js";
+import { add, changed, table } from "../tabs.js";
 import { confirmDialog, openDialog, readable } from "../dialogs.js";
-import { announce, badge, one, options } from "../elements.js";
+import { announce, badge, one, options } from "../dom_helpers.js";
 import { get, known, post, put, rememberSeats, remove } from "../settings_api.js";
-import { t } from "../texts.js";
+import { t } from "../localization.js";
 
 const ROLES = ["owner", "admin", "agent"];
 

@@ -1,9 +1,9 @@
 // The tab of undelivered messages: failed ones, and pending ones, which the server still tries to send.
 
-import { add, changed, here, load, table } from "../sections.js";
-import { announce, badge, one, stamp } from "../elements.js";
+import { add, changed, here, load, table } from "../tabs.js";
+import { announce, badge, one, stamp } from "../dom_helpers.js";
 import { accountText, get, known, post } from "../settings_api.js";
-import { t } from "../texts.js";
+import { t } from "../localization.js";
 
 const LIMIT = 200;
 // The pause after a click on "Send again" or "Try now", before the tab checks whether the channel has accepted the message.

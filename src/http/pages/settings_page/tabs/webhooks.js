@@ -1,10 +1,10 @@
 // The tab of webhooks: a list of the webhooks, with buttons to create, edit, test, disable and delete them, and to rotate their secrets.
 
-import { add, changed, confirmAndPerform, hurry } from "../sections.js";
+import { add, changed, confirmAndPerform, hurry } from "../tabs.js";
 import { openDialog, showSecret } from "../dialogs.js";
-import { all, announce, badge, boxes, clock, one, options, stamp } from "../elements.js";
+import { all, announce, badge, boxes, clock, one, options, stamp } from "../dom_helpers.js";
 import { Refused, accountText, get, known, patch, post, remove } from "../settings_api.js";
-import { t } from "../texts.js";
+import { t } from "../localization.js";
 
 const ROW = `<template id="webhook-row"><li>
   <p class="url"><code data-slot="url"></code> <span class="badge" data-slot="state"></span></p>

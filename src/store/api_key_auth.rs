@@ -1,7 +1,9 @@
 //! API key authentication: finds the caller of a request by the hash of its API key's secret. Also stores the server's own secrets, such as
 //! the key with which the server authenticates (signs) pagination cursors.
 
-use sea_orm::{ActiveValue::Set, ColumnTrait, EntityTrait, QueryFilter, sea_query::OnConflict};
+use std::sync::LazyLock;
+
+use sea_orm::{ActiveValue::Set, ColumnTrait, EntityName, EntityTrait, IdenStatic, QueryFilter, QuerySelect, sea_query::OnConflict};
 
 use crate::{
     domain::{
@@ -12,22 +14,27 @@ use crate::{
     },
     store::{
         Db, Error, Result,
-        entity::server_secrets,
+        entity::{server_secrets, stores},
         postgres::replica::Transaction,
         row_decoding::Cells,
         settings::{
             encryption_keys::{EncryptedSecret, SecretRow},
             signing_secrets::SecretTable,
         },
-        sql::Sql,
         statement::key_lookup_types::LookupTarget,
     },
 };
 
 /// The table of the server's own secrets. Each secret has a name.
-pub(in crate::store) const SECRETS: SecretTable = SecretTable { table: "server_secrets", owner: "name", value: "value", store: None };
+pub(in crate::store) static SECRETS: LazyLock<SecretTable> = LazyLock::new(|| SecretTable {
+    table: server_secrets::Entity.table_name(),
+    owner: server_secrets::Column::Name.as_str(),
+    value: server_secrets::Column::Value.as_str(),
+    key_id: server_secrets::Column::KeyId.as_str(),
+    store: None,
+});
 
-const fn secret_row_of_server(name: &str) -> SecretRow<'_> {
+fn secret_row_of_server(name: &str) -> SecretRow<'_> {
     SecretRow { table: SECRETS.table, store: "", owner: name }
 }
 
@@ -108,15 +115,17 @@ impl Db {
     }
 
     pub async fn store_exists(&self, store: &StoreId) -> Result<bool> {
-        let sql = Sql::of(store, "SELECT id FROM stores WHERE id = $1");
-        Ok(self.first(sql, |cells| cells.take::<String>()).await?.is_some())
+        let query = stores::Entity::find_by_id(store.as_str()).select_only().column(stores::Column::Id);
+        Ok(!self.select(query, |_| Ok(())).await?.is_empty())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use sea_orm::sea_query::Expr;
+
     use super::*;
-    use crate::store::fixture::Fixture;
+    use crate::store::{entity::api_keys, fixture::Fixture};
 
     #[tokio::test]
     async fn a_changed_key_counts_at_once() {
@@ -130,7 +139,10 @@ mod tests {
         let other = Db::open(&fixture.url, 1, None).await.unwrap();
         for active in [false, true, false, true] {
             let tx = other.begin().await.unwrap();
-            tx.run(&Sql::fixed(&format!("UPDATE api_keys SET active = {active} WHERE id = '{}'", key.as_str()))).await.unwrap();
+            let changed = api_keys::Entity::update_many()
+                .col_expr(api_keys::Column::Active, Expr::value(active))
+                .filter(api_keys::Column::Id.eq(&key));
+            tx.execute(&changed).await.unwrap();
             assert_eq!(at(1).await, !active, "not committed");
             tx.commit().await.unwrap();
             for _ in 0..3 {

@@ -5,15 +5,60 @@
 //! Guarantees: the records and the copy's position in the feed commit together. If two processes write to the same copy at the same time,
 //! the later write is refused.
 
-use sea_orm::DbBackend;
+use sea_orm::{
+    ActiveValue::Set,
+    ColumnTrait, DbBackend, EntityTrait, ExprTrait, QueryFilter, QueryOrder, QuerySelect, QueryTrait,
+    sea_query::{Expr, OnConflict},
+};
 
 use crate::{
     domain::{ids::StoreId, ndjson_records::RecordKind},
-    store::{
-        Db, Error, Result,
-        sql::{Param, Sql},
-    },
+    store::{Db, Error, Result, sql::Sql},
 };
+
+/// The position of the copy of each store.
+mod copies {
+    use sea_orm::entity::prelude::*;
+
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "counterpart_copies")]
+    pub struct Model {
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub store_id: String,
+        pub sequence: i64,
+        pub walked_kind: Option<String>,
+        pub walked_id: Option<String>,
+        pub version: i64,
+    }
+
+    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
+/// The copied records.
+mod records {
+    use sea_orm::entity::prelude::*;
+
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "counterpart_records")]
+    pub struct Model {
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub store_id: String,
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub kind: String,
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub id: String,
+        pub record: String,
+        pub as_stored: bool,
+    }
+
+    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
 
 /// The most rows of one INSERT.
 const ROWS: usize = 200;
@@ -73,60 +118,68 @@ impl Db {
 
     /// Returns the stores of which this database has a copy.
     pub async fn copied_stores(&self) -> Result<Vec<StoreId>> {
-        self.all(Sql::fixed("SELECT store_id FROM counterpart_copies ORDER BY store_id"), |cells| cells.id()).await
+        let query = copies::Entity::find().select_only().column(copies::Column::StoreId).order_by_asc(copies::Column::StoreId);
+        self.select(query, |cells| cells.id()).await
     }
 
     /// Returns the position of the copy of a store. `None` if there is no copy of it.
     pub async fn copy_position(&self, store: &StoreId) -> Result<Option<CopyPosition>> {
-        let sql = Sql::of(store, "SELECT sequence, walked_kind, walked_id, version FROM counterpart_copies WHERE store_id = $1");
-        self.first(sql, |cells| {
-            let (sequence, kind, id): (i64, Option<String>, Option<String>) = (cells.take()?, cells.take()?, cells.take()?);
-            let unknown = |kind: String| Error::Damaged(format!("`counterpart_copies` names the unknown kind `{kind}`"));
-            let kind = kind.map(|name| RecordKind::of(&name).ok_or_else(|| unknown(name))).transpose()?;
-            Ok(CopyPosition { sequence, walk: kind.map(|kind| (kind, id)), version: cells.take()? })
-        })
-        .await
+        let Some(row) = self.find_one(copies::Entity::find_by_id(store.as_str())).await? else { return Ok(None) };
+        let unknown = |kind: String| Error::Damaged(format!("`counterpart_copies` names the unknown kind `{kind}`"));
+        let kind = row.walked_kind.map(|name| RecordKind::of(&name).ok_or_else(|| unknown(name))).transpose()?;
+        Ok(Some(CopyPosition { sequence: row.sequence, walk: kind.map(|kind| (kind, row.walked_id)), version: row.version }))
     }
 
     /// Deletes the copied records of a store, and sets the copy's position to the beginning of a new initial copy. `sequence` is the
     /// sequence number in the feed when the initial copy begins; after the initial copy, the feed is read from this number on.
     pub async fn restart_copy(&self, store: &StoreId, sequence: i64) -> Result<()> {
+        use copies::Column::{Sequence, StoreId, Version, WalkedId, WalkedKind};
         let tx = self.begin().await?;
-        tx.run(&Sql::of(store, "DELETE FROM counterpart_records WHERE store_id = $1")).await?;
-        let mut sql = Sql::of(store, "INSERT INTO counterpart_copies (store_id, sequence, walked_kind, walked_id, version) VALUES ($1, ");
-        sql.integer(sequence).push(", ").text(RecordKind::ALL[0].name()).push(
-            ", NULL, 0) ON CONFLICT (store_id) DO UPDATE SET sequence = excluded.sequence, walked_kind = excluded.walked_kind, \
-             walked_id = NULL, version = counterpart_copies.version + 1",
-        );
-        tx.run(&sql).await?;
+        tx.execute(&records::Entity::delete_many().filter(records::Column::StoreId.eq(store))).await?;
+        let row = copies::ActiveModel {
+            store_id: Set(store.to_string()),
+            sequence: Set(sequence),
+            walked_kind: Set(Some(RecordKind::ALL[0].name().to_owned())),
+            walked_id: Set(None),
+            version: Set(0),
+        };
+        let next = Expr::col((copies::Entity, Version)).add(1_i64);
+        let conflict = OnConflict::column(StoreId).update_columns([Sequence, WalkedKind, WalkedId]).value(Version, next).to_owned();
+        tx.execute(&copies::Entity::insert(row).on_conflict(conflict)).await?;
         tx.commit().await
     }
 
     /// Writes a page of records to the copy and stores the new position, in one transaction. Returns `false` if another process has changed
     /// the position since it was read; then nothing was written.
     pub async fn apply_to_copy(&self, store: &StoreId, page: &[CopiedRecord], position: &CopyPosition) -> Result<bool> {
+        use records::Column::{AsStored, Id, Kind, Record, StoreId};
         let tx = self.begin().await?;
         let (kind, id) = position.walk.as_ref().map_or((None, None), |(kind, id)| (Some(kind.name()), id.as_deref()));
-        let mut moved = Sql::of(store, "UPDATE counterpart_copies SET sequence = ");
-        moved.integer(position.sequence).push(", walked_kind = ").optional_text(kind).push(", walked_id = ").optional_text(id);
-        moved.push(", version = version + 1 WHERE store_id = $1 AND version = ").integer(position.version);
-        if tx.run(&moved).await? == 0 {
+        let moved = copies::Entity::update_many()
+            .col_expr(copies::Column::Sequence, Expr::value(position.sequence))
+            .col_expr(copies::Column::WalkedKind, Expr::value(kind))
+            .col_expr(copies::Column::WalkedId, Expr::value(id))
+            .col_expr(copies::Column::Version, Expr::col(copies::Column::Version).add(1_i64))
+            .filter(copies::Column::StoreId.eq(store))
+            .filter(copies::Column::Version.eq(position.version));
+        if tx.execute(&moved).await? == 0 {
             return Ok(false);
         }
-        let deleted: Vec<&CopiedRecord> = page.iter().filter(|one| one.record.is_none()).collect();
-        for one in deleted {
-            let sql = Sql::of(store, "DELETE FROM counterpart_records WHERE store_id = $1 AND kind = $2 AND id = $3");
-            tx.run(&sql.with(Param::Text(one.kind.name().to_owned())).with(Param::Text(one.id.clone()))).await?;
+        for one in page.iter().filter(|one| one.record.is_none()) {
+            let record = records::Entity::delete_many().filter(StoreId.eq(store)).filter(Kind.eq(one.kind.name())).filter(Id.eq(&one.id));
+            tx.execute(&record).await?;
         }
         let written: Vec<(&CopiedRecord, &str)> = page.iter().filter_map(|one| Some((one, one.record.as_deref()?))).collect();
         for rows in written.chunks(ROWS) {
-            let mut sql = Sql::of(store, "INSERT INTO counterpart_records (store_id, kind, id, record, as_stored) VALUES ");
-            for (number, (one, record)) in rows.iter().enumerate() {
-                sql.push(if number == 0 { "($1, " } else { ", ($1, " }).text(one.kind.name()).push(", ").text(&one.id).push(", ");
-                sql.text(record).push(", ").flag(one.as_stored).push(")");
-            }
-            sql.push(" ON CONFLICT (store_id, kind, id) DO UPDATE SET record = excluded.record, as_stored = excluded.as_stored");
-            tx.run(&sql).await?;
+            let rows = rows.iter().map(|(one, record)| records::ActiveModel {
+                store_id: Set(store.to_string()),
+                kind: Set(one.kind.name().to_owned()),
+                id: Set(one.id.clone()),
+                record: Set((*record).to_owned()),
+                as_stored: Set(one.as_stored),
+            });
+            let conflict = OnConflict::columns([StoreId, Kind, Id]).update_columns([Record, AsStored]).to_owned();
+            tx.execute(&records::Entity::insert_many(rows).on_conflict(conflict).into_query()).await?;
         }
         tx.commit().await?;
         Ok(true)
@@ -134,12 +187,15 @@ impl Db {
 
     /// Returns at most `limit` records of a kind after an id, in the order of ids, as in an export.
     pub async fn copied_records(&self, store: &StoreId, kind: RecordKind, after: Option<&str>, limit: i64) -> Result<Vec<CopiedRecord>> {
-        let mut sql = Sql::of(store, "SELECT id, record, as_stored FROM counterpart_records WHERE store_id = $1 AND kind = ");
-        sql.text(kind.name()).push(" AND id > ").text(after.unwrap_or_default()).push(" ORDER BY id").limit(limit);
-        self.all(sql, move |cells| {
-            let (id, record): (String, String) = (cells.take()?, cells.take()?);
-            Ok(CopiedRecord { kind, id, record: Some(record), as_stored: cells.flag()? })
-        })
-        .await
+        let page = self.find_all(
+            records::Entity::find()
+                .filter(records::Column::StoreId.eq(store))
+                .filter(records::Column::Kind.eq(kind.name()))
+                .filter(records::Column::Id.gt(after.unwrap_or_default()))
+                .order_by_asc(records::Column::Id)
+                .limit(u64::try_from(limit).unwrap_or_default()),
+        );
+        let copied = |row: records::Model| CopiedRecord { kind, id: row.id, record: Some(row.record), as_stored: row.as_stored };
+        Ok(page.await?.into_iter().map(copied).collect())
     }
 }

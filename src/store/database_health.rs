@@ -6,7 +6,7 @@ use std::time::Duration;
 use sea_orm::{
     ActiveValue::Set,
     DbBackend, EntityTrait, IdenStatic, Iterable,
-    sea_query::{Expr, OnConflict, Query, SqliteQueryBuilder},
+    sea_query::{Expr, OnConflict, Query, SelectStatement},
 };
 
 use crate::{
@@ -25,15 +25,15 @@ use crate::{
 /// The id of the only row of the table `write_probes`.
 const ROW: i64 = 1;
 
-/// Returns a statement for SQLite that fails if a table or a column is missing. It reads no rows.
-fn look_at_every_table() -> String {
+/// Returns a query for SQLite that fails if a table or a column is missing. It reads no rows.
+fn look_at_every_table() -> SelectStatement {
     let mut all = Query::select();
     for (table, columns) in tables(DbBackend::Sqlite) {
         // Each column is qualified with its table: SQLite would otherwise take the quoted name of a missing column for a string literal.
         let columns = columns.iter().map(|column| Expr::col((table, *column)));
         all.expr(Expr::exists(Query::select().exprs(columns).from(table).limit(0).take()));
     }
-    all.to_string(SqliteQueryBuilder)
+    all
 }
 
 /// Returns a statement for PostgreSQL that finds a missing column. It reads the system catalogue and not the tables, since a table may be
@@ -83,7 +83,7 @@ impl Db {
     /// use. Returns once the write is durable.
     pub async fn prove_usable(&self, now: Timestamp) -> Result<()> {
         if self.backend() == DbBackend::Sqlite {
-            self.first(Sql::fixed(&look_at_every_table()), |_| Ok(())).await?;
+            self.select(look_at_every_table(), |_| Ok(())).await?;
         } else if let Some(column) = self.first(Sql::fixed(&find_missing_column()), |cells| cells.take::<String>()).await? {
             return Err(Error::Unusable(format!("there is no column `{column}`")));
         }

@@ -3,7 +3,11 @@
 //! and remains one.
 
 use counterpart_migrations::{MigrationStatus, Migrator, MigratorTrait};
-use sea_orm::{ActiveValue::Set, ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbBackend, EntityTrait, Statement};
+use sea_orm::{
+    ActiveValue::Set,
+    ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbBackend, EntityTrait, Statement,
+    sea_query::{Order, Query},
+};
 
 use crate::store::{Db, Error, Result, db::TransactionKind, entity::sandbox, postgres::advisory_locks::AdvisoryLock};
 
@@ -129,9 +133,8 @@ async fn applied(connection: &impl ConnectionTrait) -> Result<Vec<String>> {
     if first != MIGRATIONS_TABLE {
         return Err(Error::Unusable(format!("the file holds the table `{first}` of another program; name another file")));
     }
-    let rows = connection
-        .query_all_raw(Statement::from_string(backend, format!("SELECT version FROM {MIGRATIONS_TABLE} ORDER BY version")))
-        .await?;
+    let versions = Query::select().column("version").from(MIGRATIONS_TABLE).order_by("version", Order::Asc).take();
+    let rows = connection.query_all(&versions).await?;
     let applied = rows.iter().map(|row| row.try_get("", "version")).collect::<std::result::Result<Vec<String>, _>>()?;
     refuse_newer(&applied)?;
     Ok(applied)

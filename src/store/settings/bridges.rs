@@ -1,11 +1,12 @@
 //! Queries of the bridges of channel accounts, and of their signing secrets. A bridge is an HTTP endpoint that delivers the messages of an
 //! account. Messages to the endpoint and its requests to this server are signed.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::LazyLock};
 
 use sea_orm::{
     ActiveValue::{NotSet, Set},
     ColumnTrait, Condition, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
+    sea_query::{Expr, ExprTrait, Order, Query},
 };
 
 use crate::{
@@ -17,18 +18,18 @@ use crate::{
     },
     store::{
         Db, Result,
-        entity::{bridge_secrets, bridges},
+        entity::{bridge_secrets, bridges, outbound},
         settings::{
             encryption_keys::SecretKeys,
             signing_secrets::{Read, SecretTable, readable},
         },
-        sql::Sql,
-        statement::seaorm_statements::model,
+        statement::seaorm_statements::{among, model},
         transaction::{store_transaction::Write, system_transaction::SystemTransaction},
     },
 };
 
-pub(in crate::store) const SECRETS: SecretTable = SecretTable::of_endpoints("bridge_secrets", "account_id");
+pub(in crate::store) static SECRETS: LazyLock<SecretTable> =
+    LazyLock::new(|| SecretTable::of_endpoints(bridge_secrets::Entity, bridge_secrets::Column::AccountId));
 
 impl From<bridges::Model> for Bridge {
     fn from(row: bridges::Model) -> Self {
@@ -58,7 +59,7 @@ impl Write {
             updated_at: Set(bridge.updated_at.millis()),
         })
         .await?;
-        self.insert_secret(SECRETS, bridge.account_id.as_str(), secret).await
+        self.insert_secret(*SECRETS, bridge.account_id.as_str(), secret).await
     }
 
     /// Saves the properties of a bridge that can be changed.
@@ -75,7 +76,7 @@ impl Write {
 
     /// Adds a new signing secret of a bridge. Messages are also signed with the bridge's earlier secrets until `ends_at` at the latest.
     pub async fn supersede_bridge_secrets(&self, account: &AccountId, secret: &SigningSecret, ends_at: Timestamp) -> Result<()> {
-        self.supersede(SECRETS, account.as_str(), secret, ends_at).await
+        self.supersede(*SECRETS, account.as_str(), secret, ends_at).await
     }
 
     /// Deletes a bridge with its secrets. Returns false if the account has no bridge.
@@ -112,17 +113,21 @@ impl Db {
         account: &AccountId,
         now: Timestamp,
     ) -> Result<std::result::Result<Vec<SigningSecret>, String>> {
-        let in_force = Condition::any().add(bridge_secrets::Column::EndsAt.is_null()).add(bridge_secrets::Column::EndsAt.gt(now));
         let query = bridge_secrets::Entity::find()
             .select_only()
             .columns([bridge_secrets::Column::Secret, bridge_secrets::Column::KeyId])
             .filter(bridge_secrets::Column::StoreId.eq(store))
             .filter(bridge_secrets::Column::AccountId.eq(account))
-            .filter(in_force);
+            .filter(in_force(now));
         let (keys, store, account) = (self.secret_keys().clone(), store.clone(), account.clone());
         let read = self.select(query, move |cells| SECRETS.read(cells, &keys, store.as_str(), account.as_str()));
         Ok(readable(read.await?))
     }
+}
+
+/// Returns the condition for the secrets that sign messages at the time `now`.
+fn in_force(now: Timestamp) -> Condition {
+    Condition::any().add(bridge_secrets::Column::EndsAt.is_null()).add(bridge_secrets::Column::EndsAt.gt(now))
 }
 
 /// Returns the bridges for the outbox entries of a store at these positions, by account. Each bridge has the secrets that sign its messages
@@ -134,16 +139,29 @@ pub(in crate::store) async fn endpoints(
     positions: &[i64],
     now: Timestamp,
 ) -> Result<HashMap<AccountId, BridgeEndpoint>> {
-    let mut sql = Sql::of(
-        store,
-        "SELECT b.account_id, b.url, s.secret, s.key_id FROM bridges b \
-         JOIN bridge_secrets s ON s.store_id = b.store_id AND s.account_id = b.account_id AND (s.ends_at IS NULL OR s.ends_at > ",
-    );
-    sql.integer(now.millis())
-        .push(") WHERE b.store_id = $1 AND b.account_id IN (SELECT o.account_id FROM outbound o WHERE o.store_id = $1 AND o.position IN ");
-    sql.integers(positions).push(") ORDER BY s.position DESC");
+    let bridge = |column| Expr::col((bridges::Entity, column));
+    let secret = |column| (bridge_secrets::Entity, column);
+    let accounts = Query::select()
+        .column(outbound::Column::AccountId)
+        .from(outbound::Entity)
+        .and_where(outbound::Column::StoreId.eq(store))
+        .and_where(among(outbound::Column::Position, positions.iter().copied()))
+        .take();
+    let own = Condition::all()
+        .add(bridge(bridges::Column::StoreId).equals(secret(bridge_secrets::Column::StoreId)))
+        .add(bridge(bridges::Column::AccountId).equals(secret(bridge_secrets::Column::AccountId)))
+        .add(in_force(now));
+    let query = Query::select()
+        .exprs([bridges::Column::AccountId, bridges::Column::Url].map(bridge))
+        .columns([bridge_secrets::Column::Secret, bridge_secrets::Column::KeyId].map(secret))
+        .from(bridges::Entity)
+        .inner_join(bridge_secrets::Entity, own)
+        .and_where(bridges::Column::StoreId.eq(store))
+        .and_where(bridges::Column::AccountId.in_subquery(accounts))
+        .order_by(secret(bridge_secrets::Column::Position), Order::Desc)
+        .take();
     let mut endpoints: HashMap<AccountId, (String, Vec<Read>)> = HashMap::new();
-    let rows = tx.all(&sql, |cells| {
+    let rows = tx.select(query, |cells| {
         let (account, url): (AccountId, String) = (cells.id()?, cells.take()?);
         let secret = SECRETS.read(cells, keys, store.as_str(), account.as_str())?;
         Ok((account, url, secret))

@@ -4,21 +4,27 @@
 
 use std::collections::BTreeMap;
 
-use sea_orm::DbBackend;
+use sea_orm::{
+    DbBackend,
+    sea_query::{Asterisk, Expr, ExprTrait, Func, Order, Query},
+};
 
 use crate::store::{
-    Db, Result,
+    Db, Result, api_key_auth,
     settings::{
+        bridges,
         encryption_keys::{EncryptedSecret, SecretRow},
         signing_secrets::SecretTable,
+        webhooks,
     },
     sql::Sql,
     transaction::system_transaction::SystemTransaction,
 };
 
-/// Every table of secrets.
-const TABLES: [SecretTable; 3] =
-    [crate::store::settings::webhooks::SECRETS, crate::store::settings::bridges::SECRETS, crate::store::api_key_auth::SECRETS];
+/// Returns the description of every table of secrets.
+fn tables() -> [SecretTable; 3] {
+    [*webhooks::SECRETS, *bridges::SECRETS, *api_key_auth::SECRETS]
+}
 
 /// The greatest number of secrets that one transaction encrypts.
 const REENCRYPTION_BATCH: usize = 200;
@@ -67,9 +73,10 @@ impl Db {
     /// Returns the number of secrets for each encryption key. In the returned map, `None` stands for secrets that are not encrypted.
     pub async fn secrets_by_key(&self) -> Result<BTreeMap<Option<String>, i64>> {
         let mut counts = BTreeMap::new();
-        for of in TABLES {
-            let sql = Sql::fixed(&format!("SELECT key_id, COUNT(*) FROM {} GROUP BY key_id", of.table));
-            for (key_id, count) in self.all(sql, |cells| Ok((cells.take::<Option<String>>()?, cells.take::<i64>()?))).await? {
+        for of in tables() {
+            let by_key =
+                Query::select().column(of.key_id).expr(Func::count(Expr::col(Asterisk))).from(of.table).group_by_col(of.key_id).take();
+            for (key_id, count) in self.select(by_key, |cells| Ok((cells.take::<Option<String>>()?, cells.take::<i64>()?))).await? {
                 *counts.entry(key_id).or_default() += count;
             }
         }
@@ -78,7 +85,7 @@ impl Db {
 
     async fn reencrypt_where(&self, wanted: impl Fn(Option<&str>) -> bool) -> Result<ReencryptionResult> {
         let mut resealed = ReencryptionResult::default();
-        for of in TABLES {
+        for of in tables() {
             let found = self.secrets_in(of).await?;
             let found: Vec<StoredSecretRow> = found.into_iter().filter(|found| wanted(found.stored.key_id.as_deref())).collect();
             for some in found.chunks(REENCRYPTION_BATCH) {
@@ -103,25 +110,28 @@ impl Db {
                 continue;
             };
             let sealed = self.secret_keys().seal(&secret, place)?;
-            let mut sql = Sql::fixed("UPDATE ");
-            sql.push(of.table).push(" SET key_id = ").optional_text(sealed.key_id.as_deref());
-            sql.push(", ").push(of.value).push(" = ").bytes(sealed.bytes);
-            sql.push(" WHERE ").push(of.owner).push(" = ").text(owner);
-            if let Some(column) = of.store {
-                sql.push(" AND ").push(column).push(" = ").text(store);
-            }
-            // Skips the secret if another process has encrypted it since it was read.
-            sql.push(" AND ").push(of.value).push(" = ").bytes(stored.bytes.clone());
-            resealed.sealed += tx.run(&sql).await?;
+            let update = Query::update()
+                .table(of.table)
+                .value(of.key_id, sealed.key_id)
+                .value(of.value, sealed.bytes)
+                .cond_where(of.of_owner(store, owner))
+                // Skips the secret if another process has encrypted it since it was read.
+                .and_where(Expr::col(of.value).eq(stored.bytes.clone()))
+                .take();
+            resealed.sealed += tx.execute(&update).await?;
         }
         Ok(())
     }
 
     async fn secrets_in(&self, of: SecretTable) -> Result<Vec<StoredSecretRow>> {
-        let SecretTable { table, owner, value, store } = of;
-        let sql = format!("SELECT {}, {owner}, {value}, key_id FROM {table} ORDER BY 1, 2", store.unwrap_or("''"));
-        self.all(Sql::fixed(&sql), move |cells| {
-            let (store, owner) = (cells.take()?, cells.take()?);
+        let mut all = Query::select();
+        for column in of.store.into_iter().chain([of.owner]) {
+            all.column(column).order_by(column, Order::Asc);
+        }
+        all.columns([of.value, of.key_id]).from(of.table);
+        self.select(all, move |cells| {
+            let store = if of.store.is_some() { cells.take()? } else { String::new() };
+            let owner = cells.take()?;
             Ok(StoredSecretRow { of, store, owner, stored: EncryptedSecret { bytes: cells.bytes()?, key_id: cells.take()? } })
         })
         .await

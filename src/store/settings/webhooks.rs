@@ -1,6 +1,8 @@
 //! Database queries for webhooks (subscriptions to events) and for the secrets that sign their deliveries. The queries for the deliveries
 //! themselves are in `queues::deliveries`.
 
+use std::sync::LazyLock;
+
 use sea_orm::{
     ActiveValue::{NotSet, Set},
     ColumnTrait, Condition, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
@@ -23,7 +25,8 @@ use crate::{
     },
 };
 
-pub(in crate::store) const SECRETS: SecretTable = SecretTable::of_endpoints("webhook_secrets", "webhook_id");
+pub(in crate::store) static SECRETS: LazyLock<SecretTable> =
+    LazyLock::new(|| SecretTable::of_endpoints(webhook_secrets::Entity, webhook_secrets::Column::WebhookId));
 
 impl From<webhooks::Model> for Webhook {
     fn from(row: webhooks::Model) -> Self {
@@ -56,7 +59,7 @@ impl Write {
         })
         .await?;
         self.save_kinds(webhook).await?;
-        self.insert_secret(SECRETS, webhook.id.as_str(), secret).await
+        self.insert_secret(*SECRETS, webhook.id.as_str(), secret).await
     }
 
     /// Returns a subscription, and locks its row until the end of the transaction.
@@ -117,7 +120,7 @@ impl Write {
     /// Adds a new signing secret of a subscription. Deliveries are also signed with the subscription's earlier secrets until `ends_at` at
     /// the latest.
     pub async fn supersede_secrets(&self, id: &WebhookId, secret: &SigningSecret, ends_at: Timestamp) -> Result<()> {
-        self.supersede(SECRETS, id.as_str(), secret, ends_at).await
+        self.supersede(*SECRETS, id.as_str(), secret, ends_at).await
     }
 
     /// Deletes a subscription with its deliveries, logged delivery attempts, secrets and event kinds. The caller has locked the row of the

@@ -117,7 +117,7 @@ fn number(store: &StoreId, positions: &[i64]) -> UpdateStatement {
     Query::update()
         .table(Entity)
         .value(Column::Sequence, Expr::col(("numbered", Column::Sequence)))
-        .from(TableRef::SubQuery(Box::new(numbered.into()), "numbered".into_iden()))
+        .from(TableRef::SubQuery(Box::new(numbered), "numbered".into_iden()))
         .and_where(Column::StoreId.eq(store))
         .and_where(Expr::col(Column::Position.as_column_ref()).equals(("numbered", Column::Position)))
         .to_owned()

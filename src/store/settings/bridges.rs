@@ -6,7 +6,7 @@ use std::{collections::HashMap, sync::LazyLock};
 use sea_orm::{
     ActiveValue::{NotSet, Set},
     ColumnTrait, Condition, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
-    sea_query::{Expr, ExprTrait, Order, Query},
+    sea_query::{Order, Query},
 };
 
 use crate::{
@@ -23,7 +23,7 @@ use crate::{
             encryption_keys::SecretKeys,
             signing_secrets::{Read, SecretTable, readable},
         },
-        statement::seaorm_statements::{among, model},
+        statement::seaorm_statements::{among, equal, model},
         transaction::{store_transaction::Write, system_transaction::SystemTransaction},
     },
 };
@@ -139,8 +139,6 @@ pub(in crate::store) async fn endpoints(
     positions: &[i64],
     now: Timestamp,
 ) -> Result<HashMap<AccountId, BridgeEndpoint>> {
-    let bridge = |column| Expr::col((bridges::Entity, column));
-    let secret = |column| (bridge_secrets::Entity, column);
     let accounts = Query::select()
         .column(outbound::Column::AccountId)
         .from(outbound::Entity)
@@ -148,17 +146,17 @@ pub(in crate::store) async fn endpoints(
         .and_where(among(outbound::Column::Position, positions.iter().copied()))
         .take();
     let own = Condition::all()
-        .add(bridge(bridges::Column::StoreId).equals(secret(bridge_secrets::Column::StoreId)))
-        .add(bridge(bridges::Column::AccountId).equals(secret(bridge_secrets::Column::AccountId)))
+        .add(equal(bridges::Column::StoreId, bridge_secrets::Column::StoreId))
+        .add(equal(bridges::Column::AccountId, bridge_secrets::Column::AccountId))
         .add(in_force(now));
     let query = Query::select()
-        .exprs([bridges::Column::AccountId, bridges::Column::Url].map(bridge))
-        .columns([bridge_secrets::Column::Secret, bridge_secrets::Column::KeyId].map(secret))
+        .columns([bridges::Column::AccountId, bridges::Column::Url].map(|column| (bridges::Entity, column)))
+        .columns([bridge_secrets::Column::Secret, bridge_secrets::Column::KeyId].map(|column| (bridge_secrets::Entity, column)))
         .from(bridges::Entity)
         .inner_join(bridge_secrets::Entity, own)
         .and_where(bridges::Column::StoreId.eq(store))
         .and_where(bridges::Column::AccountId.in_subquery(accounts))
-        .order_by(secret(bridge_secrets::Column::Position), Order::Desc)
+        .order_by((bridge_secrets::Entity, bridge_secrets::Column::Position), Order::Desc)
         .take();
     let mut endpoints: HashMap<AccountId, (String, Vec<Read>)> = HashMap::new();
     let rows = tx.select(query, |cells| {

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use sea_orm::{
     ActiveValue::{NotSet, Set},
-    ColumnTrait, Condition, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
+    ColumnTrait, Condition, EntityTrait, QueryFilter, QueryOrder, QuerySelect, QueryTrait,
     sea_query::Expr,
 };
 
@@ -19,8 +19,7 @@ use crate::{
         Db, Result,
         entity::{attempts, deliveries, webhook_kinds, webhook_secrets, webhooks},
         settings::signing_secrets::SecretTable,
-        sql::Sql,
-        statement::seaorm_statements::model,
+        statement::seaorm_statements::{is, model},
         transaction::store_transaction::Write,
     },
 };
@@ -192,9 +191,8 @@ impl Db {
     /// Returns whether any store has an enabled subscription.
     pub async fn is_subscribed_to(&self) -> Result<bool> {
         let enabled = |of: Option<&StoreId>| {
-            let mut sql = Sql::fixed("SELECT id FROM webhooks WHERE enabled = TRUE");
-            sql.and_of_store("store_id", of).limit(1);
-            sql
+            let query = webhooks::Entity::find().select_only().column(webhooks::Column::Id).filter(is(webhooks::Column::Enabled, true));
+            query.apply_if(of, |query, store| query.filter(webhooks::Column::StoreId.eq(store))).limit(1)
         };
         Ok(!self.across_stores(enabled, |cells| cells.take::<String>()).await?.is_empty())
     }

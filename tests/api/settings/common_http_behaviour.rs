@@ -55,7 +55,7 @@ fn the_settings_page_loads_nothing_from_other_hosts() {
     );
     let tabs: Vec<_> = page.text.split('"').filter(|path| path.starts_with("/settings/tabs/")).map(str::to_owned).collect();
     assert!(tabs.len() > 5, "{tabs:?}");
-    let scripts = ["page", "sections", "dialogs", "elements", "settings_api"].map(|name| format!("/settings/{name}.js"));
+    let scripts = ["page", "tabs", "dialogs", "dom_helpers", "localization", "settings_api"].map(|name| format!("/settings/{name}.js"));
     let files = scripts.into_iter().chain(tabs).map(|path| (path, "text/javascript"));
     for (path, media) in files.chain([("/settings".to_owned(), "text/html"), ("/settings/page.css".to_owned(), "text/css")]) {
         let path = &path;

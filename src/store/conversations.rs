@@ -18,13 +18,13 @@ use crate::{
     },
     store::{
         Db, Result,
-        entity::{contacts, conversations},
+        entity::{accounts, contacts, conversations},
         row_decoding::{Cells, Row},
         sql::Sql,
         statement::{
             as_of::{MovingList, MovingRow},
             pages::{PagedRow, count_sql},
-            seaorm_statements::among,
+            seaorm_statements::{FixedQuery, among, equals},
         },
     },
 };
@@ -79,6 +79,25 @@ impl MovingRow for Conversation {
     const BY_ID: &'static str = "conversations INDEXED BY sqlite_autoindex_conversations_1";
 }
 
+/// The query for the conversation `$2` and its account, as [`Db::thread`] returns them.
+static THREAD: FixedQuery = FixedQuery::new(|| {
+    use conversations::{
+        Column::{AccountId, Channel, DisplayName, Id, StoreId},
+        Entity,
+    };
+    let same = Condition::all()
+        .add(Expr::col((accounts::Entity, accounts::Column::StoreId)).equals((Entity, StoreId)))
+        .add(Expr::col((accounts::Entity, accounts::Column::Id)).equals((Entity, AccountId)));
+    Query::select()
+        .columns([Id, DisplayName, Channel, AccountId].map(|column| (Entity, column)))
+        .columns([accounts::Column::Name, accounts::Column::Channel].map(|column| (accounts::Entity, column)))
+        .from(Entity)
+        .left_join(accounts::Entity, same)
+        .and_where(equals((Entity, StoreId), 1))
+        .and_where(equals((Entity, Id), 2))
+        .take()
+});
+
 impl Db {
     /// Returns the destination of messages in these conversations: the account that sends the messages, and the name of the contact.
     /// Conversations that do not exist are left out.
@@ -123,13 +142,7 @@ impl Db {
 
     /// Returns references to a conversation and its account, as the conversation's messages and comments show them.
     pub async fn thread(&self, store: &StoreId, id: &ConversationId) -> Result<Option<Thread>> {
-        let mut sql = Sql::of(
-            store,
-            "SELECT c.id, c.display_name, c.channel, c.account_id, a.name, a.channel FROM conversations c \
-             LEFT JOIN accounts a ON a.store_id = c.store_id AND a.id = c.account_id WHERE c.store_id = $1 AND c.id = ",
-        );
-        sql.text(id.as_str());
-        self.first(sql, |cells| {
+        self.first(THREAD.sql(store, &[id.as_str()]), |cells| {
             let conversation = ChannelRef { id: cells.take()?, name: cells.take()?, channel: Channel(cells.take()?) };
             let account_id: String = cells.take()?;
             let account = match (cells.take()?, cells.take()?) {

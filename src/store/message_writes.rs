@@ -3,7 +3,7 @@
 use sea_orm::{
     ActiveValue::{NotSet, Set},
     ColumnTrait, Condition, EntityTrait, ExprTrait, QueryFilter, QueryOrder, QuerySelect, QueryTrait,
-    sea_query::{Expr, OnConflict},
+    sea_query::{Expr, OnConflict, Order, Query},
 };
 
 use crate::{
@@ -18,12 +18,50 @@ use crate::{
     },
     store::{
         Error, Result,
-        entity::{conversations, counters, messages, stores, tickets},
+        entity::{contacts, conversations, counters, messages, stores, tickets},
         import::DERIVE_TICKETS,
         row_decoding::Row,
+        statement::seaorm_statements::{FixedQuery, among, equals, records, records_by},
         transaction::store_transaction::Write,
     },
 };
+
+/// The query for the latest conversation on the account `$2` whose contact has the primary phone `$3`.
+static CONVERSATION_WITH_PHONE: FixedQuery = FixedQuery::new(|| {
+    use contacts::Column::{Id, Phone, StoreId};
+    let contact = Query::select().column(Id).from(contacts::Entity).and_where(equals(StoreId, 1)).and_where(equals(Phone, 3)).take();
+    let mut query = records_by::<Conversation>(conversations::Entity, [conversations::Column::StoreId, conversations::Column::AccountId]);
+    query.and_where(Expr::col(conversations::Column::ContactId).eq(contact));
+    query.order_by(conversations::Column::SortAt, Order::Desc).order_by(conversations::Column::Id, Order::Desc).limit(1).take()
+});
+
+/// The query for the contact with the primary e-mail address `$2`, in lower case.
+static CONTACT_BY_EMAIL: FixedQuery =
+    FixedQuery::new(|| records_by::<Contact>(contacts::Entity, [contacts::Column::StoreId, contacts::Column::EmailKey]));
+
+/// The query for the contact with the primary phone `$2`.
+static CONTACT_BY_PHONE: FixedQuery =
+    FixedQuery::new(|| records_by::<Contact>(contacts::Entity, [contacts::Column::StoreId, contacts::Column::Phone]));
+
+/// The query for the newest message of the conversation `$2`.
+static NEWEST_MESSAGE: FixedQuery = FixedQuery::new(|| {
+    use messages::Column::{ConversationId, Id, SentAt, StoreId};
+    let mut query = records_by::<Message>(messages::Entity, [StoreId, ConversationId]);
+    query.order_by(SentAt, Order::Desc).order_by(Id, Order::Desc).limit(1).take()
+});
+
+/// The query for the open ticket of the conversation `$2`.
+static OPEN_TICKET: FixedQuery = FixedQuery::new(|| {
+    use tickets::Column::{ConversationId, IsOpen, StoreId};
+    records_by::<Ticket>(tickets::Entity, [StoreId, ConversationId]).and_where(IsOpen.eq(true)).take()
+});
+
+/// The query for the ticket of the conversation `$2` that was opened last.
+static LATEST_TICKET: FixedQuery = FixedQuery::new(|| {
+    use tickets::Column::{ConversationId, Id, OpenedAt, StoreId};
+    let mut query = records_by::<Ticket>(tickets::Entity, [StoreId, ConversationId]);
+    query.order_by(OpenedAt, Order::Desc).order_by(Id, Order::Desc).limit(1).take()
+});
 
 /// A message that was received earlier with the same external id, so that the new delivery is a duplicate.
 #[derive(Debug)]
@@ -73,37 +111,29 @@ impl Write {
     /// Finds the conversation whose `reference_id` is `name`, the channel's id of the conversation. If there is none, finds the latest
     /// conversation whose `reference_id` is one of its former ids, `former`. The conversation is locked until the end of the transaction.
     pub async fn conversation_of_thread(&self, account: &AccountId, name: &str, former: &[String]) -> Result<Option<Conversation>> {
-        let mut sql = self.sql("SELECT ");
-        sql.push(Conversation::COLUMNS).push(" FROM conversations WHERE store_id = $1 AND account_id = ").text(account.as_str());
-        sql.push(" AND reference_id IN ").texts(std::iter::once(name).chain(former.iter().map(String::as_str)));
+        use conversations::Column::{AccountId, Id, ReferenceId, SortAt, StoreId};
+        let names = std::iter::once(name).chain(former.iter().map(String::as_str));
+        let mut query = records::<Conversation>(conversations::Entity);
+        query.and_where(StoreId.eq(self.store())).and_where(AccountId.eq(account)).and_where(among(ReferenceId, names));
         if !former.is_empty() {
-            sql.push(" ORDER BY CASE WHEN reference_id = ").text(name).push(" THEN 0 ELSE 1 END, sort_at DESC, id DESC LIMIT 1");
+            query.order_by_expr(ReferenceId.eq(name), Order::Desc).order_by(SortAt, Order::Desc).order_by(Id, Order::Desc).limit(1);
         }
-        self.lock_rows(&mut sql);
-        self.first(sql, Conversation::decode).await
+        Ok(self.select_for_update(query, Conversation::decode).await?.pop())
     }
 
     /// Finds the latest conversation on an account whose contact has this primary phone. The conversation is locked until the end of the
     /// transaction.
     pub async fn conversation_with_phone(&self, account: &AccountId, phone: &str) -> Result<Option<Conversation>> {
-        let mut sql = self.sql("SELECT ");
-        sql.push(Conversation::COLUMNS).push(" FROM conversations WHERE store_id = $1 AND account_id = ").text(account.as_str());
-        sql.push(" AND contact_id = (SELECT id FROM contacts WHERE store_id = $1 AND phone = ").text(phone);
-        sql.push(") ORDER BY sort_at DESC, id DESC LIMIT 1");
-        self.lock_rows(&mut sql);
-        self.first(sql, Conversation::decode).await
+        self.first_locked(CONVERSATION_WITH_PHONE.sql(self.store(), &[account.as_str(), phone])).await
     }
 
     /// Finds the contact with this primary e-mail address, or else with this primary phone, and locks it. If the transaction inserts a
     /// conversation for the contact, the foreign key check at its commit locks the contact as well. Without the lock here, that check could
     /// wait for the contact while the transaction holds the lock on the counter of tickets, for which other transactions wait.
     pub async fn contact_known_by(&self, email: Option<&str>, phone: Option<&str>) -> Result<Option<Contact>> {
-        for (column, value) in [("email_key", email.map(str::to_lowercase)), ("phone", phone.map(str::to_owned))] {
+        for (query, value) in [(&CONTACT_BY_EMAIL, email.map(str::to_lowercase)), (&CONTACT_BY_PHONE, phone.map(str::to_owned))] {
             let Some(value) = value else { continue };
-            let mut sql = self.sql("SELECT ");
-            sql.push(Contact::COLUMNS).push(" FROM contacts WHERE store_id = $1 AND ").push(column).push(" = ").text(&value);
-            self.lock_rows(&mut sql);
-            if let Some(contact) = self.first(sql, Contact::decode).await? {
+            if let Some(contact) = self.first_locked(query.sql(self.store(), &[&value])).await? {
                 return Ok(Some(contact));
             }
         }
@@ -163,10 +193,7 @@ impl Write {
 
     /// Returns the newest message of a conversation.
     pub async fn newest_message(&self, conversation: &ConversationId) -> Result<Option<Message>> {
-        let mut sql = self.sql("SELECT ");
-        sql.push(Message::COLUMNS).push(" FROM messages WHERE store_id = $1 AND conversation_id = ").text(conversation.as_str());
-        sql.push(" ORDER BY sent_at DESC, id DESC LIMIT 1");
-        self.first(sql, Message::decode).await
+        self.first(NEWEST_MESSAGE.sql(self.store(), &[conversation.as_str()]), Message::decode).await
     }
 
     /// Stores a conversation's counters, last message, sort position and update time, without waiting for the outcome (see
@@ -190,12 +217,8 @@ impl Write {
 
     /// Reads the open ticket of a conversation, or else its latest ticket, and locks it until the end of the transaction.
     pub async fn latest_ticket(&self, conversation: &ConversationId) -> Result<Option<Ticket>> {
-        for condition in [" AND is_open = TRUE", " ORDER BY opened_at DESC, id DESC LIMIT 1"] {
-            let mut sql = self.sql("SELECT ");
-            sql.push(Ticket::COLUMNS).push(" FROM tickets WHERE store_id = $1 AND conversation_id = ").text(conversation.as_str());
-            sql.push(condition);
-            self.lock_rows(&mut sql);
-            if let Some(ticket) = self.first(sql, Ticket::decode).await? {
+        for query in [&OPEN_TICKET, &LATEST_TICKET] {
+            if let Some(ticket) = self.first_locked(query.sql(self.store(), &[conversation.as_str()])).await? {
                 return Ok(Some(ticket));
             }
         }
@@ -249,11 +272,10 @@ impl Write {
 
     /// Computes a ticket's `sort_at` and `waiting_since` again from its messages, and returns the ticket.
     pub async fn refresh_ticket_from_messages(&self, id: &TicketId) -> Result<Option<Ticket>> {
-        let mut sql = self.sql(&DERIVE_TICKETS);
-        sql.push(" WHERE store_id = $1 AND id = ").text(id.as_str());
-        self.run(sql).await?;
+        self.derive_ticket(id).await?;
         self.ticket(id).await
     }
+
     /// Recomputes the sort positions of the conversation's closed tickets to which a new message may belong: tickets that were closed at
     /// `sort_at`, the time of the message, or later.
     pub async fn refresh_closed_tickets(&self, conversation: &ConversationId, sort_at: Timestamp) -> Result<()> {

@@ -3,7 +3,7 @@
 use sea_orm::{
     ActiveValue::{NotSet, Set},
     ColumnTrait, Condition, EntityTrait, ExprTrait, QueryFilter, QueryOrder, QuerySelect, QueryTrait,
-    sea_query::Expr,
+    sea_query::{Expr, Order},
 };
 
 use crate::{
@@ -26,35 +26,43 @@ use crate::{
         },
         import::DERIVE_TICKETS,
         row_decoding::Row,
-        sql::Sql,
-        statement::seaorm_statements::{among, model},
+        statement::seaorm_statements::{FixedQuery, among, model, records, records_by},
         tickets::bloom_filters::{BloomBits, FieldBloomBits},
-        transaction::store_transaction::Write,
+        transaction::store_transaction::{OPEN_TICKET, Write},
         users_teams_labels::role_kind,
     },
 };
+
+/// The query for the account `$2`.
+static ACCOUNT_BY_ID: FixedQuery =
+    FixedQuery::new(|| records_by::<Account>(accounts::Entity, [accounts::Column::StoreId, accounts::Column::Id]));
+
+/// The query for the ticket `$2`.
+static TICKET_BY_ID: FixedQuery =
+    FixedQuery::new(|| records_by::<Ticket>(tickets::Entity, [tickets::Column::StoreId, tickets::Column::Id]));
+
+/// The query for the contact `$2`.
+static CONTACT_BY_ID: FixedQuery =
+    FixedQuery::new(|| records_by::<Contact>(contacts::Entity, [contacts::Column::StoreId, contacts::Column::Id]));
 
 impl Write {
     /// Reads an account and locks it until the end of the transaction. A transaction that sets the account's bridge (the HTTP endpoint that
     /// delivers its messages) or its allowed users locks the account first. So the later of two such transactions sees the changes of the
     /// earlier one.
     pub async fn locked_account(&self, id: &AccountId) -> Result<Option<Account>> {
-        self.locked("accounts", id.as_str()).await
+        self.first_locked(ACCOUNT_BY_ID.sql(self.store(), &[id.as_str()])).await
     }
 
     pub async fn ticket(&self, id: &TicketId) -> Result<Option<Ticket>> {
-        self.locked("tickets", id.as_str()).await
+        self.first_locked(TICKET_BY_ID.sql(self.store(), &[id.as_str()])).await
     }
 
     /// Reads the tickets with these ids and locks them. They are locked in the order of their ids, which prevents deadlocks.
     pub async fn tickets(&self, ids: &[&TicketId]) -> Result<Vec<Ticket>> {
-        let mut sql = self.sql("SELECT ");
-        sql.push(Ticket::COLUMNS)
-            .push(" FROM tickets WHERE store_id = $1 AND id IN ")
-            .texts(ids.iter().map(|id| id.as_str()))
-            .push(" ORDER BY id");
-        self.lock_rows(&mut sql);
-        self.all(sql, Ticket::decode).await
+        use tickets::Column::{Id, StoreId};
+        let mut query = records::<Ticket>(tickets::Entity);
+        query.and_where(StoreId.eq(self.store())).and_where(among(Id, ids.iter().copied())).order_by(Id, Order::Asc);
+        self.select_for_update(query, Ticket::decode).await
     }
 
     /// Stores the properties of a ticket that requests can change. Clears `waiting_since` if the ticket is closed.
@@ -78,19 +86,25 @@ impl Write {
         if ticket.closed_at.is_some_and(|closed_at| closed_at < ticket.sort_at) {
             // The ticket's newest message is dated after the ticket's close. So the message no longer belongs to the ticket, and the
             // ticket's sort position is computed again.
-            let mut sql = self.sql(&DERIVE_TICKETS);
-            sql.push(" WHERE store_id = $1 AND id = ").text(ticket.id.as_str());
-            self.run(sql).await?;
+            self.derive_ticket(&ticket.id).await?;
         }
+        Ok(())
+    }
+
+    /// Computes a ticket's `sort_at` and `waiting_since` again from its messages.
+    pub(in crate::store) async fn derive_ticket(&self, id: &TicketId) -> Result<()> {
+        let mut sql = self.sql(&DERIVE_TICKETS);
+        sql.push(" WHERE store_id = $1 AND id = ").text(id.as_str());
+        self.run(sql).await?;
         Ok(())
     }
 
     /// Locks all tickets of the conversation to which this ticket belongs, this ticket included, until the end of the transaction.
     pub async fn lock_conversation_tickets(&self, id: &TicketId) -> Result<()> {
-        self.lock_tickets(|sql| {
-            sql.push("(SELECT t.conversation_id FROM tickets t WHERE t.store_id = $1 AND t.id = ").text(id.as_str()).push(")");
-        })
-        .await
+        use tickets::Column::{ConversationId, Id, StoreId};
+        let of_ticket = StoreId.eq(self.store()).and(Id.eq(id));
+        let conversation = tickets::Entity::find().select_only().column(ConversationId).filter(of_ticket).into_query();
+        self.lock_tickets(conversation.into()).await
     }
 
     /// Computes the `sort_at` and `waiting_since` of the conversation's next ticket again after this ticket was closed: the messages of the
@@ -117,12 +131,15 @@ impl Write {
         }
         // Adds Bloom filter bits and clears none: a bit of a former value may also belong to another field.
         let [fields, texts] = [marks.field_marks.bits(), marks.text_marks.bits()];
-        let mut sql = self.sql("UPDATE tickets SET field_marks = field_marks | ");
-        sql.integer(fields).push(", text_marks = text_marks | ").integer(texts);
-        sql.push(" WHERE store_id = $1 AND id = ").text(ticket.as_str());
-        sql.push(" AND ((field_marks & ").integer(fields).push(") <> ").integer(fields);
-        sql.push(" OR (text_marks & ").integer(texts).push(") <> ").integer(texts).push(")");
-        self.run(sql).await?;
+        let [field_marks, text_marks] = [tickets::Column::FieldMarks, tickets::Column::TextMarks].map(Expr::col);
+        let lacks = |marks: &Expr, bits: i64| marks.clone().bit_and(bits).ne(bits);
+        let marked = tickets::Entity::update_many()
+            .filter(tickets::Column::StoreId.eq(self.store()))
+            .filter(tickets::Column::Id.eq(ticket))
+            .filter(lacks(&field_marks, fields).or(lacks(&text_marks, texts)))
+            .col_expr(tickets::Column::FieldMarks, field_marks.bit_or(fields))
+            .col_expr(tickets::Column::TextMarks, text_marks.bit_or(texts));
+        self.execute(&marked).await?;
         Ok(())
     }
 
@@ -214,9 +231,7 @@ impl Write {
     }
 
     pub async fn has_open_ticket(&self, id: &ConversationId) -> Result<bool> {
-        let mut sql = self.sql("SELECT 1 FROM tickets WHERE store_id = $1 AND is_open = TRUE AND conversation_id = ");
-        sql.text(id.as_str());
-        Ok(self.first(sql, |cells| cells.take::<i32>()).await?.is_some())
+        Ok(self.first(OPEN_TICKET.sql(self.store(), &[id.as_str()]), |_| Ok(())).await?.is_some())
     }
 
     /// Stores the unread count and the update time of a conversation.
@@ -233,18 +248,17 @@ impl Write {
 
     /// Locks the tickets of a conversation until the end of the transaction. The caller has locked the conversation.
     pub async fn lock_tickets_of(&self, conversation: &ConversationId) -> Result<()> {
-        self.lock_tickets(|sql| _ = sql.text(conversation.as_str())).await
+        self.lock_tickets(Expr::value(conversation)).await
     }
 
     /// Locks the tickets of a conversation in the order of their ids, as every writer does, to prevent deadlocks.
-    async fn lock_tickets(&self, push_conversation: impl FnOnce(&mut Sql)) -> Result<()> {
-        let mut sql = self.sql("SELECT id FROM tickets WHERE store_id = $1 AND conversation_id = ");
-        push_conversation(&mut sql);
-        sql.push(" ORDER BY id");
-        self.lock_rows(&mut sql);
+    async fn lock_tickets(&self, conversation: Expr) -> Result<()> {
+        use tickets::Column::{ConversationId, Id, StoreId};
         // Not needed on SQLite, which has one writer at a time.
-        if sql.locks_rows() {
-            self.all(sql, |cells| cells.id::<TicketId>()).await?;
+        if self.on_postgres() {
+            let of_conversation = StoreId.eq(self.store()).and(Expr::col(ConversationId).eq(conversation));
+            let query = tickets::Entity::find().select_only().column(Id).filter(of_conversation).order_by_asc(Id);
+            self.select_for_update(query, |_| Ok(())).await?;
         }
         Ok(())
     }
@@ -301,7 +315,7 @@ impl Write {
     }
 
     pub async fn contact(&self, id: &ContactId) -> Result<Option<Contact>> {
-        self.locked("contacts", id.as_str()).await
+        self.first_locked(CONTACT_BY_ID.sql(self.store(), &[id.as_str()])).await
     }
 
     pub async fn insert_contact(&self, contact: &Contact) -> Result<()> {
@@ -359,7 +373,7 @@ mod tests {
     use super::*;
     use crate::{
         domain::clock::{Clock, SystemClock},
-        store::fixture::Fixture,
+        store::{fixture::Fixture, sql::Sql},
     };
 
     /// Two transactions must not deadlock: the first has locked a ticket and, at its commit, checks the foreign key to the conversation.

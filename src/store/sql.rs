@@ -208,14 +208,6 @@ impl Sql {
         self.bind(text_value(value))
     }
 
-    pub fn optional_text(&mut self, value: Option<&str>) -> &mut Self {
-        self.bind(value.map_or(Param::Null, text_value))
-    }
-
-    pub fn bytes(&mut self, value: Vec<u8>) -> &mut Self {
-        self.bind(Param::Bytes(value))
-    }
-
     pub fn integer(&mut self, value: i64) -> &mut Self {
         self.bind(Param::Integer(value))
     }

@@ -5,15 +5,15 @@ use std::{
     any::TypeId,
     collections::HashMap,
     fmt,
-    sync::{Arc, LazyLock, PoisonError, RwLock},
+    sync::{Arc, LazyLock, OnceLock, PoisonError, RwLock},
 };
 
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, ColumnType, DbBackend, DeleteMany, EntityName, EntityTrait, ExprTrait, IdenStatic, Insert, Iterable,
     PrimaryKeyToColumn, QuerySelect, QueryTrait, Select, Statement, StatementBuilder, TryIntoModel, UpdateMany, Value,
     sea_query::{
-        DeleteStatement, Expr, InsertStatement, LockType, PostgresQueryBuilder, QueryBuilder, SelectStatement, SqlWriter,
-        SqliteQueryBuilder, UpdateStatement,
+        DeleteStatement, Expr, InsertStatement, IntoColumnRef, LockType, PostgresQueryBuilder, Query, QueryBuilder, SelectStatement,
+        SqlWriter, SqliteQueryBuilder, UpdateStatement,
     },
 };
 
@@ -27,7 +27,7 @@ use crate::{
     },
     store::{
         Db, Error, Result,
-        row_decoding::Cells,
+        row_decoding::{Cells, Row},
         sql::{Param, Sql, filled, text_value},
         transaction::{store_transaction::Write, system_transaction::SystemTransaction},
     },
@@ -276,14 +276,30 @@ type Column<A> = <<A as ActiveModelTrait>::Entity as EntityTrait>::Column;
 
 /// Returns the statement that inserts a row. Its text is built once for each set of columns.
 pub(in crate::store) fn insert<A: ActiveModelTrait>(row: A, backend: DbBackend) -> Result<Sql> {
-    let (columns, values) = set_columns(row);
-    let text = cached_sql::<A::Entity>("insert", &columns, backend, || {
+    insert_all([row], None, backend)
+}
+
+/// Returns the statement that inserts rows, which all set the columns that the first row sets. There must be at least one row. `computed`
+/// is a further column, with the SQL for its value. The text for a single row is built once for each set of columns.
+pub(in crate::store) fn insert_all<A: ActiveModelTrait>(
+    rows: impl IntoIterator<Item = A>,
+    computed: Option<(Column<A>, &'static str)>,
+    backend: DbBackend,
+) -> Result<Sql> {
+    let (columns, rows): (Vec<_>, Vec<_>) = rows.into_iter().map(set_columns).unzip();
+    let columns = columns.into_iter().next().unwrap_or_default();
+    let build = || {
         let mut insert = InsertStatement::new();
-        insert.into_table(A::Entity::default().table_ref()).columns(columns.iter().copied());
-        insert.values_panic(values.iter().cloned().map(Into::into));
+        insert.into_table(A::Entity::default().table_ref());
+        insert.columns(columns.iter().copied().chain(computed.map(|(column, _)| column)));
+        for values in &rows {
+            insert.values_panic(values.iter().cloned().map(Into::into).chain(computed.map(|(_, sql)| Expr::cust(sql))));
+        }
         StatementBuilder::build(&insert, &backend).sql
-    });
-    bound(&text, values)
+    };
+    let verb = computed.map_or("insert", |(_, sql)| sql);
+    let text = if rows.len() == 1 { cached_sql::<A::Entity>(verb, &columns, backend, build) } else { build().into() };
+    bound(&text, rows.into_iter().flatten())
 }
 
 /// Returns the statement that updates one row: the primary key in `row` selects it, and the other columns that are set in `row` get these
@@ -464,6 +480,44 @@ impl Write {
         sql.note_lock();
         self.all(sql, decode).await
     }
+}
+
+/// A query whose SQL is always the same. The SQL is built once from the entities, and is for both databases. Values of a request are
+/// parameters ([`equals`]), of which the first is the id of the store. All other values are written as literals.
+pub(in crate::store) struct FixedQuery {
+    build: fn() -> SelectStatement,
+    text: OnceLock<String>,
+}
+
+impl FixedQuery {
+    pub const fn new(build: fn() -> SelectStatement) -> Self {
+        Self { build, text: OnceLock::new() }
+    }
+
+    /// Returns the query with its values: the id of the store, and the texts for the other parameters.
+    pub fn sql(&self, store: &StoreId, texts: &[&str]) -> Sql {
+        let text = self.text.get_or_init(|| (self.build)().to_string(PostgresQueryBuilder));
+        texts.iter().fold(Sql::of(store, text), |sql, text| sql.with(text_value(text)))
+    }
+}
+
+/// Returns the condition that a column equals a parameter of a [`FixedQuery`]. Parameter 1 is the id of the store.
+pub(in crate::store) fn equals(column: impl IntoColumnRef, parameter: usize) -> Expr {
+    Expr::col(column).eq(Expr::custom_keyword(format!("${parameter}")))
+}
+
+/// Returns a query for records of the type `T` without conditions. `table` is the table of these records.
+pub(in crate::store) fn records<T: Row>(table: impl EntityTrait) -> SelectStatement {
+    Query::select().expr(Expr::cust(T::COLUMNS)).from(table.table_ref()).to_owned()
+}
+
+/// Returns the query for records whose columns `by` equal the parameters 1, 2, … of a [`FixedQuery`].
+pub(in crate::store) fn records_by<T: Row>(table: impl EntityTrait, by: impl IntoIterator<Item = impl IntoColumnRef>) -> SelectStatement {
+    let mut query = records::<T>(table);
+    for (parameter, column) in (1..).zip(by) {
+        query.and_where(equals(column, parameter));
+    }
+    query
 }
 
 #[cfg(test)]

@@ -4,12 +4,12 @@
 //! to time, and after an import, the server replaces the parts of a total by one row. The migration `m0008_totals` has the triggers.
 //! Guarantee: a total equals the result of a `COUNT` in the same statement.
 
-use sea_orm::DbBackend;
+use sea_orm::{ActiveValue::Set, ColumnTrait, DbBackend, EntityTrait, QueryFilter, QueryTrait};
 
 use crate::{
     domain::{filters::ShownTickets, ids::StoreId, time::Timestamp},
     store::{
-        Db, Result, postgres::advisory_locks::AdvisoryLock, row_decoding::Cells, sql::Sql,
+        Db, Result, entity::totals, postgres::advisory_locks::AdvisoryLock, row_decoding::Cells, sql::Sql,
         transaction::system_transaction::SystemTransaction,
     },
 };
@@ -79,12 +79,12 @@ impl Db {
 
 /// Replaces the parts of a total by one row with their sum.
 async fn fold(tx: &SystemTransaction, store: &StoreId, name: &str) -> Result<()> {
-    let mut delete = Sql::of(store, "DELETE FROM totals WHERE store_id = $1 AND name = ");
-    delete.text(name).push(" RETURNING value");
-    let sum = tx.all(&delete, |cells| cells.take::<i64>()).await?.into_iter().sum();
-    let mut insert = Sql::of(store, "INSERT INTO totals (store_id, name, value) VALUES ($1, ");
-    insert.text(name).push(", ").integer(sum).push(")");
-    tx.run(&insert).await?;
+    use totals::{ActiveModel, Column, Entity};
+    let mut delete = Entity::delete_many().filter(Column::StoreId.eq(store)).filter(Column::Name.eq(name)).into_query();
+    delete.returning_col(Column::Value);
+    let sum = tx.returned(&delete, |cells| cells.take::<i64>()).await?.into_iter().sum();
+    let total = ActiveModel { store_id: Set(store.to_string()), name: Set(name.to_owned()), value: Set(sum), ..Default::default() };
+    tx.execute(&Entity::insert(total)).await?;
     Ok(())
 }
 

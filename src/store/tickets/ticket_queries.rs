@@ -2,7 +2,10 @@
 
 use std::borrow::Cow;
 
-use sea_orm::DbBackend;
+use sea_orm::{
+    DbBackend,
+    sea_query::{CaseStatement, Expr, ExprTrait, Order, Query},
+};
 
 use crate::{
     domain::{
@@ -15,11 +18,13 @@ use crate::{
     },
     store::{
         Db, Result,
+        entity::tickets,
         row_decoding::{Cells, Row},
         sql::Sql,
         statement::{
             as_of::{MovingList, MovingRow},
             pages::{PageSource, PagedRow, count_sql, fenced_count_sql},
+            seaorm_statements::{FixedQuery, equals},
         },
         tickets::{
             bloom_filters::BloomPreFilter,
@@ -73,6 +78,33 @@ impl PagedRow for Ticket {
 impl MovingRow for Ticket {
     const BY_ID: &'static str = "tickets INDEXED BY sqlite_autoindex_tickets_1";
 }
+
+/// The query for the window of the messages of the ticket `$2`, as [`Db::ticket_window`] returns it.
+static TICKET_WINDOW: FixedQuery = FixedQuery::new(|| {
+    use tickets::{
+        Column::{ClosedAt, ConversationId, Id, IsOpen, OpenedAt, StoreId},
+        Entity,
+    };
+    let former = |column| Expr::col(("former", column));
+    let own = |column| Expr::col((Entity, column));
+    let former_close = Query::select()
+        .expr(former(ClosedAt))
+        .from_as(Entity, "former")
+        .and_where(equals(("former", StoreId), 1))
+        .and_where(former(ConversationId).eq(own(ConversationId)))
+        .and_where(Expr::tuple([OpenedAt, Id].map(former)).lt(Expr::tuple([OpenedAt, Id].map(own))))
+        .order_by(("former", OpenedAt), Order::Desc)
+        .order_by(("former", Id), Order::Desc)
+        .limit(1)
+        .take();
+    let close = CaseStatement::new().case(own(IsOpen).eq(false), own(ClosedAt));
+    Query::select()
+        .exprs([own(ConversationId), former_close.into(), close.into()])
+        .from(Entity)
+        .and_where(equals((Entity, StoreId), 1))
+        .and_where(equals((Entity, Id), 2))
+        .take()
+});
 
 impl Db {
     pub async fn ticket(&self, store: &StoreId, id: &TicketId) -> Result<Option<Ticket>> {
@@ -221,15 +253,7 @@ impl Db {
     /// Returns the window of a ticket's messages: its conversation, the time at which the conversation's previous ticket closed, and the
     /// time at which this ticket closed.
     pub async fn ticket_window(&self, store: &StoreId, id: &TicketId) -> Result<Option<TicketWindow>> {
-        let mut sql = Sql::of(
-            store,
-            "SELECT t.conversation_id, (SELECT p.closed_at FROM tickets p WHERE p.store_id = $1 \
-             AND p.conversation_id = t.conversation_id AND (p.opened_at, p.id) < (t.opened_at, t.id) \
-             ORDER BY p.opened_at DESC, p.id DESC LIMIT 1), CASE WHEN t.is_open = FALSE THEN t.closed_at END \
-             FROM tickets t WHERE t.store_id = $1 AND t.id = ",
-        );
-        sql.text(id.as_str());
-        self.first(sql, |cells| {
+        self.first(TICKET_WINDOW.sql(store, &[id.as_str()]), |cells| {
             Ok(TicketWindow { conversation_id: cells.id()?, after: cells.optional_time()?, until: cells.optional_time()? })
         })
         .await

@@ -14,14 +14,18 @@ use std::sync::{
     atomic::{AtomicBool, AtomicI64, Ordering},
 };
 
-use sea_orm::{ActiveValue::Set, ColumnTrait, DbBackend, EntityTrait, QueryFilter, QuerySelect, sea_query::OnConflict};
+use sea_orm::{
+    ActiveValue::{NotSet, Set},
+    ColumnTrait, DbBackend, EntityTrait, QueryFilter, QuerySelect, QueryTrait,
+    sea_query::OnConflict,
+};
 
 use crate::{
     domain::{
         clock::Clock,
         conversations::Conversation,
         events::Event,
-        ids::{AccountId, ContactId, ConversationId, MessageId, StoreId, TicketId},
+        ids::{ContactId, ConversationId, MessageId, StoreId, TicketId},
         messages::Message,
         time::Timestamp,
     },
@@ -32,18 +36,32 @@ use crate::{
             searchable_message::searchable,
         },
         db::{OnStatement, Writes},
-        entity::idempotency_keys,
+        entity::{changes, conversations, events, idempotency_keys, tickets},
         mutex::lock,
         postgres::{connection::QueryResult, transaction::BegunTransaction},
         row_decoding::{Cells, Row},
         settings::encryption_keys::SecretKeys,
         sql::{Param, Sql},
         sqlite::group_commit::GroupMember,
+        statement::seaorm_statements::{FixedQuery, equals, insert_all, records_by},
     },
 };
 
 /// The most rows of one INSERT, since the databases limit the number of values in a statement.
 const ROWS_MAX: usize = 500;
+
+/// The query for the conversation `$2`.
+static CONVERSATION_BY_ID: FixedQuery = FixedQuery::new(|| {
+    use conversations::Column::{Id, StoreId};
+    records_by::<Conversation>(conversations::Entity, [StoreId, Id])
+});
+
+/// The query for the id of the open ticket of the conversation `$2`.
+pub(in crate::store) static OPEN_TICKET: FixedQuery = FixedQuery::new(|| {
+    use tickets::Column::{ConversationId, Id, IsOpen, StoreId};
+    let query = tickets::Entity::find().select_only().column(Id).filter(equals(StoreId, 1)).filter(equals(ConversationId, 2));
+    query.filter(IsOpen.eq(true)).into_query()
+});
 
 /// A write transaction on one store.
 pub struct Write {
@@ -224,7 +242,7 @@ impl Write {
 
     /// Reads a conversation and locks it until the end of the transaction.
     pub async fn conversation(&self, id: &ConversationId) -> Result<Option<Conversation>> {
-        self.locked("conversations", id.as_str()).await
+        self.first_locked(CONVERSATION_BY_ID.sql(&self.store, &[id.as_str()])).await
     }
 
     /// Reads a conversation and its open ticket, and locks both until the end of the transaction. The ticket is read after the conversation
@@ -235,7 +253,8 @@ impl Write {
             let Some(conversation) = self.conversation(id).await? else { return Ok(None) };
             return Ok(Some((conversation, self.open_ticket(id).await?)));
         };
-        let statements = vec![self.locked_sql::<Conversation>("conversations", id.as_str()), self.open_ticket_sql(id)];
+        let conversation = self.locking(CONVERSATION_BY_ID.sql(&self.store, &[id.as_str()]));
+        let statements = vec![conversation, self.open_ticket_sql(id)];
         statements.iter().for_each(|_| self.count_statement());
         let mut answers = self.send_pipelined(begun, statements).await?.into_iter();
         let (mut found, mut open) = (answers.next().unwrap_or_default().rows, answers.next().unwrap_or_default().rows);
@@ -250,29 +269,20 @@ impl Write {
     }
 
     fn open_ticket_sql(&self, conversation: &ConversationId) -> Sql {
-        let mut sql = self.sql("SELECT id FROM tickets WHERE store_id = $1 AND is_open = TRUE AND conversation_id = ");
-        sql.text(conversation.as_str());
-        self.lock_rows(&mut sql);
-        sql
+        self.locking(OPEN_TICKET.sql(&self.store, &[conversation.as_str()]))
     }
 
-    /// Reads the row with this id from a table and locks it until the end of the transaction.
-    pub(in crate::store) async fn locked<T: Row>(&self, table: &str, id: &str) -> Result<Option<T>> {
-        self.first(self.locked_sql::<T>(table, id), T::decode).await
-    }
-
-    fn locked_sql<T: Row>(&self, table: &str, id: &str) -> Sql {
-        let mut sql = self.sql("SELECT ");
-        sql.push(T::COLUMNS).push(" FROM ").push(table).push(" WHERE store_id = $1 AND id = ").text(id);
-        self.lock_rows(&mut sql);
-        sql
+    /// Reads the first record that a query finds. Locks all records that it finds until the end of the transaction.
+    pub(in crate::store) async fn first_locked<T: Row>(&self, sql: Sql) -> Result<Option<T>> {
+        self.first(self.locking(sql), T::decode).await
     }
 
     /// Makes a SELECT lock the rows that it finds. SQLite needs no row locks, since it has only one writer at a time.
-    pub(in crate::store) fn lock_rows(&self, sql: &mut Sql) {
+    fn locking(&self, mut sql: Sql) -> Sql {
         if self.on_postgres() {
             sql.lock_rows();
         }
+        sql
     }
 
     /// Adds a changed record to the change log. The entry is written with the commit.
@@ -292,19 +302,23 @@ impl Write {
     }
 
     /// Returns the statements that write the change log. On PostgreSQL each of them returns the positions of its rows in the log.
-    fn log_statements(&self, log: &WriteChangeLog) -> Vec<Sql> {
-        let transaction = if self.on_postgres() { ", pg_current_xact_id()::text::bigint)" } else { ", 0)" };
+    fn log_statements(&self, log: &WriteChangeLog) -> Result<Vec<Sql>> {
+        let transaction = self.on_postgres().then_some((changes::Column::TransactionId, "pg_current_xact_id()::text::bigint"));
         let log: Vec<_> = log.keys().collect();
         let insert = |rows: &[&(&'static str, String)]| {
-            let mut sql = self.sql("INSERT INTO changes (store_id, kind, record_ids, changed_at, transaction_id) VALUES ");
-            for (i, (kind, id)) in rows.iter().enumerate() {
-                sql.push(if i == 0 { "($1, " } else { ", ($1, " }).text(kind).push(", ").text(id).push(", ").integer(self.now().millis());
-                sql.push(transaction);
-            }
+            let rows = rows.iter().map(|(kind, id)| changes::ActiveModel {
+                store_id: Set(self.store.to_string()),
+                kind: Set((*kind).to_owned()),
+                record_ids: Set(id.clone()),
+                changed_at: Set(self.now().millis()),
+                transaction_id: if transaction.is_some() { NotSet } else { Set(0) },
+                ..Default::default()
+            });
+            let mut sql = insert_all(rows, transaction, self.backend())?;
             if self.on_postgres() {
                 sql.push(" RETURNING position");
             }
-            sql
+            Ok(sql)
         };
         log.chunks(ROWS_MAX).map(insert).collect()
     }
@@ -312,18 +326,16 @@ impl Write {
     /// Stores events with their rendered bodies. The events get their sequence numbers after the commit.
     pub async fn record(&self, events: &[(Event, Vec<u8>)]) -> Result<()> {
         for rows in events.chunks(ROWS_MAX) {
-            let mut sql = self.sql("INSERT INTO events (store_id, id, type, account_id, occurred_at, body) VALUES ");
-            for (i, (event, body)) in rows.iter().enumerate() {
-                sql.push(if i == 0 { "($1, " } else { ", ($1, " }).text(&event.id).push(", ").text(event.fact.kind());
-                sql.push(", ")
-                    .optional_text(event.fact.account().map(AccountId::as_str))
-                    .push(", ")
-                    .integer(event.at.millis())
-                    .push(", ")
-                    .bytes(body.clone())
-                    .push(")");
-            }
-            self.run_deferred(sql)?;
+            let rows = rows.iter().map(|(event, body)| events::ActiveModel {
+                store_id: Set(self.store.to_string()),
+                id: Set(event.id.clone()),
+                kind: Set(event.fact.kind().to_owned()),
+                account_id: Set(event.fact.account().map(ToString::to_string)),
+                occurred_at: Set(event.at.millis()),
+                body: Set(body.clone()),
+                ..Default::default()
+            });
+            self.run_deferred(insert_all(rows, None, self.backend())?)?;
         }
         Ok(())
     }
@@ -400,7 +412,7 @@ impl Write {
         if log.is_empty() && self.wrote.load(Ordering::Relaxed) && self.on_postgres() {
             log.insert((UNTRACKED_KIND, self.store.to_string()), None);
         }
-        let logging = self.log_statements(&log);
+        let logging = self.log_statements(&log)?;
         logging.iter().for_each(|_| self.count_statement());
         let mut positions: Vec<i64> = Vec::with_capacity(log.len());
         let mut flight = self.waiting();

@@ -16,7 +16,7 @@ use crate::{
     store::{
         Db, Result,
         entity::{accounts, templates},
-        row_decoding::{Cells, Row},
+        row_decoding::{Cells, Row, columns},
         sql::{Sql, batches},
         statement::pages::PagedRow,
         statement::seaorm_statements::model,
@@ -25,7 +25,11 @@ use crate::{
 };
 
 impl Row for Account {
-    const COLUMNS: &'static str = "id, channel, name, status, last_authorized_at, metadata, created_at";
+    type Entity = accounts::Entity;
+
+    fn columns() -> &'static str {
+        columns!(accounts: Id, Channel, Name, Status, LastAuthorizedAt, Metadata, CreatedAt)
+    }
 
     fn decode(cells: &mut Cells<'_>) -> Result<Self> {
         Ok(Self {
@@ -41,8 +45,7 @@ impl Row for Account {
 }
 
 impl PagedRow for Account {
-    const TABLE: &'static str = "accounts";
-    const SORT: &'static str = "created_at";
+    const SORT: accounts::Column = accounts::Column::CreatedAt;
     const NEWEST_FIRST: bool = false;
 
     fn position(&self) -> Position {

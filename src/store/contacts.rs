@@ -8,7 +8,8 @@ use crate::{
     },
     store::{
         Db, Result,
-        row_decoding::{Cells, Row},
+        entity::contacts,
+        row_decoding::{Cells, Row, columns},
         sql::Sql,
         statement::{
             as_of::{MovingList, MovingRow},
@@ -19,8 +20,11 @@ use crate::{
 };
 
 impl Row for Contact {
-    const COLUMNS: &'static str = "id, full_name, first_name, last_name, email, phone, secondary_phones, secondary_emails, addresses, note, \
-         custom_fields, custom_fields_updated_at, created_at, updated_at";
+    type Entity = contacts::Entity;
+
+    fn columns() -> &'static str {
+        columns!(contacts: Id, FullName, FirstName, LastName, Email, Phone, SecondaryPhones, SecondaryEmails, Addresses, Note, CustomFields, CustomFieldsUpdatedAt, CreatedAt, UpdatedAt)
+    }
 
     fn decode(cells: &mut Cells<'_>) -> Result<Self> {
         Ok(Self {
@@ -43,17 +47,14 @@ impl Row for Contact {
 }
 
 impl PagedRow for Contact {
-    const TABLE: &'static str = "contacts";
-    const SORT: &'static str = "updated_at";
+    const SORT: contacts::Column = contacts::Column::UpdatedAt;
 
     fn position(&self) -> Position {
         Position::new(self.updated_at, self.id.as_str())
     }
 }
 
-impl MovingRow for Contact {
-    const BY_ID: &'static str = "contacts INDEXED BY sqlite_autoindex_contacts_1";
-}
+impl MovingRow for Contact {}
 
 impl Db {
     pub async fn contact(&self, store: &StoreId, id: &ContactId) -> Result<Option<Contact>> {
@@ -75,7 +76,7 @@ impl Db {
         if let Some(before) = filter.updated_before {
             conditions.and_below(page, "updated_at < ", before);
         }
-        let counted = count_sql(Contact::TABLE, conditions.clone());
+        let counted = count_sql(Contact::table(), conditions.clone());
         let moved = |sql: &mut Sql| {
             sql.push("store_id = $1");
             if let Some(from) = filter.updated_after {
@@ -85,7 +86,7 @@ impl Db {
                 sql.push(" AND updated_at < ").integer(before.millis());
             }
         };
-        let list = MovingList { source: Contact::TABLE.into(), conditions, moved };
+        let list = MovingList { source: Contact::table().into(), conditions, moved };
         if filter.updated_after.or(filter.updated_before).is_none() {
             return self.walk_with(list, page, store, push_contact_total).await;
         }

@@ -19,7 +19,7 @@ use crate::{
     store::{
         Db, Result,
         entity::{accounts, contacts, conversations},
-        row_decoding::{Cells, Row},
+        row_decoding::{Cells, Row, columns},
         sql::Sql,
         statement::{
             as_of::{MovingList, MovingRow},
@@ -30,9 +30,11 @@ use crate::{
 };
 
 impl Row for Conversation {
-    const COLUMNS: &'static str = "id, channel, account_id, contact_id, display_name, reference_id, label_ids, is_spam, unread_count, \
-         message_count, email_subject, last_inbound_at, last_message_at, last_message_snippet, last_message_inbound, sort_at, created_at, \
-         updated_at";
+    type Entity = conversations::Entity;
+
+    fn columns() -> &'static str {
+        columns!(conversations: Id, Channel, AccountId, ContactId, DisplayName, ReferenceId, LabelIds, IsSpam, UnreadCount, MessageCount, EmailSubject, LastInboundAt, LastMessageAt, LastMessageSnippet, LastMessageInbound, SortAt, CreatedAt, UpdatedAt)
+    }
 
     fn decode(cells: &mut Cells<'_>) -> Result<Self> {
         Ok(Self {
@@ -67,17 +69,14 @@ fn last_message(cells: &mut Cells<'_>) -> Result<Option<LastMessage>> {
 }
 
 impl PagedRow for Conversation {
-    const TABLE: &'static str = "conversations";
-    const SORT: &'static str = "sort_at";
+    const SORT: conversations::Column = conversations::Column::SortAt;
 
     fn position(&self) -> Position {
         Position::new(self.sort_at, self.id.as_str())
     }
 }
 
-impl MovingRow for Conversation {
-    const BY_ID: &'static str = "conversations INDEXED BY sqlite_autoindex_conversations_1";
-}
+impl MovingRow for Conversation {}
 
 /// The query for the conversation `$2` and its account, as [`Db::thread`] returns them.
 static THREAD: FixedQuery = FixedQuery::new(|| {
@@ -127,9 +126,9 @@ impl Db {
     /// Returns a page of a contact's conversations, sorted by their last message, the newest first.
     pub async fn conversations_of_contact(&self, store: &StoreId, contact: &ContactId, page: &PageRequest) -> Result<Page<Conversation>> {
         let conditions = Self::conversations_of(store, contact);
-        let counted = count_sql(Conversation::TABLE, conditions.clone());
+        let counted = count_sql(Conversation::table(), conditions.clone());
         let moved = |sql: &mut Sql| _ = sql.push("store_id = $1 AND contact_id = ").text(contact.as_str());
-        self.walk_counting(MovingList { source: Conversation::TABLE.into(), conditions, moved }, page, counted).await
+        self.walk_counting(MovingList { source: Conversation::table().into(), conditions, moved }, page, counted).await
     }
 
     /// Returns the condition that selects a contact's conversations. No index has them in the order of the list, since every new message

@@ -30,36 +30,34 @@ use crate::{
 static CONVERSATION_WITH_PHONE: FixedQuery = FixedQuery::new(|| {
     use contacts::Column::{Id, Phone, StoreId};
     let contact = Query::select().column(Id).from(contacts::Entity).and_where(equals(StoreId, 1)).and_where(equals(Phone, 3)).take();
-    let mut query = records_by::<Conversation>(conversations::Entity, [conversations::Column::StoreId, conversations::Column::AccountId]);
+    let mut query = records_by::<Conversation>([conversations::Column::StoreId, conversations::Column::AccountId]);
     query.and_where(Expr::col(conversations::Column::ContactId).eq(contact));
     query.order_by(conversations::Column::SortAt, Order::Desc).order_by(conversations::Column::Id, Order::Desc).limit(1).take()
 });
 
 /// The query for the contact with the primary e-mail address `$2`, in lower case.
-static CONTACT_BY_EMAIL: FixedQuery =
-    FixedQuery::new(|| records_by::<Contact>(contacts::Entity, [contacts::Column::StoreId, contacts::Column::EmailKey]));
+static CONTACT_BY_EMAIL: FixedQuery = FixedQuery::new(|| records_by::<Contact>([contacts::Column::StoreId, contacts::Column::EmailKey]));
 
 /// The query for the contact with the primary phone `$2`.
-static CONTACT_BY_PHONE: FixedQuery =
-    FixedQuery::new(|| records_by::<Contact>(contacts::Entity, [contacts::Column::StoreId, contacts::Column::Phone]));
+static CONTACT_BY_PHONE: FixedQuery = FixedQuery::new(|| records_by::<Contact>([contacts::Column::StoreId, contacts::Column::Phone]));
 
 /// The query for the newest message of the conversation `$2`.
 static NEWEST_MESSAGE: FixedQuery = FixedQuery::new(|| {
     use messages::Column::{ConversationId, Id, SentAt, StoreId};
-    let mut query = records_by::<Message>(messages::Entity, [StoreId, ConversationId]);
+    let mut query = records_by::<Message>([StoreId, ConversationId]);
     query.order_by(SentAt, Order::Desc).order_by(Id, Order::Desc).limit(1).take()
 });
 
 /// The query for the open ticket of the conversation `$2`.
 static OPEN_TICKET: FixedQuery = FixedQuery::new(|| {
     use tickets::Column::{ConversationId, IsOpen, StoreId};
-    records_by::<Ticket>(tickets::Entity, [StoreId, ConversationId]).and_where(IsOpen.eq(true)).take()
+    records_by::<Ticket>([StoreId, ConversationId]).and_where(IsOpen.eq(true)).take()
 });
 
 /// The query for the ticket of the conversation `$2` that was opened last.
 static LATEST_TICKET: FixedQuery = FixedQuery::new(|| {
     use tickets::Column::{ConversationId, Id, OpenedAt, StoreId};
-    let mut query = records_by::<Ticket>(tickets::Entity, [StoreId, ConversationId]);
+    let mut query = records_by::<Ticket>([StoreId, ConversationId]);
     query.order_by(OpenedAt, Order::Desc).order_by(Id, Order::Desc).limit(1).take()
 });
 
@@ -113,7 +111,7 @@ impl Write {
     pub async fn conversation_of_thread(&self, account: &AccountId, name: &str, former: &[String]) -> Result<Option<Conversation>> {
         use conversations::Column::{AccountId, Id, ReferenceId, SortAt, StoreId};
         let names = std::iter::once(name).chain(former.iter().map(String::as_str));
-        let mut query = records::<Conversation>(conversations::Entity);
+        let mut query = records::<Conversation>();
         query.and_where(StoreId.eq(self.store())).and_where(AccountId.eq(account)).and_where(among(ReferenceId, names));
         if !former.is_empty() {
             query.order_by_expr(ReferenceId.eq(name), Order::Desc).order_by(SortAt, Order::Desc).order_by(Id, Order::Desc).limit(1);

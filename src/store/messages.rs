@@ -1,5 +1,7 @@
 //! Queries of customer-facing messages and internal comments. Lists are newest first.
 
+use std::sync::LazyLock;
+
 use crate::{
     domain::{
         ids::{ConversationId, StoreId},
@@ -9,24 +11,30 @@ use crate::{
     },
     store::{
         Db, Result,
-        row_decoding::{Cells, Row},
+        entity::{comments, messages},
+        row_decoding::{Cells, Row, column_list, columns},
         sql::Sql,
         statement::pages::PagedRow,
     },
 };
 
 impl Row for Message {
-    const COLUMNS: &'static str = "id, conversation_id, account_id, inbound, COALESCE(channel_sent_at, sent_at), sent_at, text, images, kind, \
-         author_user_id, is_sent_from_app, sender, payload, created_at, updated_at";
+    type Entity = messages::Entity;
+
+    fn columns() -> &'static str {
+        columns!(messages: Id, ConversationId, AccountId, Inbound, ChannelSentAt, SentAt, Text, Images, Kind, AuthorUserId, IsSentFromApp, Sender, Payload, CreatedAt, UpdatedAt)
+    }
 
     fn decode(cells: &mut Cells<'_>) -> Result<Self> {
+        let (id, conversation_id, account_id, inbound) = (cells.id()?, cells.id()?, cells.id()?, cells.take()?);
+        let (channel_sent_at, sort_at) = (cells.optional_time()?, cells.time()?);
         Ok(Self {
-            id: cells.id()?,
-            conversation_id: cells.id()?,
-            account_id: cells.id()?,
-            inbound: cells.take()?,
-            sent_at: cells.time()?,
-            sort_at: cells.time()?,
+            id,
+            conversation_id,
+            account_id,
+            inbound,
+            sent_at: channel_sent_at.unwrap_or(sort_at),
+            sort_at,
             text: cells.take()?,
             images: cells.optional_json()?,
             kind: cells.take()?,
@@ -41,8 +49,7 @@ impl Row for Message {
 }
 
 impl PagedRow for Message {
-    const TABLE: &'static str = "messages";
-    const SORT: &'static str = "sent_at";
+    const SORT: messages::Column = messages::Column::SentAt;
 
     fn position(&self) -> Position {
         Position::new(self.sort_at, self.id.as_str())
@@ -50,27 +57,34 @@ impl PagedRow for Message {
 }
 
 impl Row for Comment {
-    /// A comment has no account of its own: the subquery reads that of its conversation.
-    const COLUMNS: &'static str = "id, conversation_id, (SELECT c.account_id FROM conversations c WHERE c.store_id = $1 \
-         AND c.id = comments.conversation_id), text, created_by, sent_at, created_at, updated_at";
+    type Entity = comments::Entity;
+
+    fn columns() -> &'static str {
+        use comments::Column::{ConversationId, CreatedAt, CreatedBy, Id, SentAt, Text, UpdatedAt};
+        // A comment has no account of its own: the subquery reads that of its conversation.
+        static SQL: LazyLock<String> = LazyLock::new(|| {
+            let stored = column_list(&[Id, ConversationId, Text, CreatedBy, SentAt, CreatedAt, UpdatedAt]);
+            format!("{stored}, (SELECT c.account_id FROM conversations c WHERE c.store_id = $1 AND c.id = comments.conversation_id)")
+        });
+        &SQL
+    }
 
     fn decode(cells: &mut Cells<'_>) -> Result<Self> {
         Ok(Self {
             id: cells.id()?,
             conversation_id: cells.id()?,
-            account_id: cells.id()?,
             text: cells.take()?,
             created_by: cells.id()?,
             sent_at: cells.time()?,
             created_at: cells.time()?,
             updated_at: cells.time()?,
+            account_id: cells.id()?,
         })
     }
 }
 
 impl PagedRow for Comment {
-    const TABLE: &'static str = "comments";
-    const SORT: &'static str = "sent_at";
+    const SORT: comments::Column = comments::Column::SentAt;
 
     fn position(&self) -> Position {
         Position::new(self.sent_at, self.id.as_str())

@@ -70,12 +70,12 @@
 //! # How to
 //!
 //! - **Add a column**: a migration; the field in the entity; the field of the record type in `domain`; the column in the record type's
-//!   `COLUMNS` and `decode` if requests read it, and in the functions that write the row; the field of the API type in `revision`.
+//!   `columns` and `decode` if requests read it, and in the functions that write the row; the field of the API type in `revision`.
 //! - **Add a query**: an `impl Db` in the file of the record type, with `Entity::find()` passed to [`Db::select`] if the query is rare. If
-//!   each request runs the query: an `Sql` whose text is always the same, run by [`Db::all`](read_executor).
+//!   each request runs the query: a `FixedQuery`, whose SQL is built once, run by [`Db::all`](read_executor).
 //! - **Add a write**: an `impl Write` in the file of the record type: `insert` or `update` with the columns that are set, or `execute` with
-//!   `Entity::update_many()` or `delete_many()`. First lock the rows that decide what is written, in the order that `transaction::store_transaction`
-//!   states.
+//!   `Entity::update_many()` or `delete_many()`. First lock the rows that decide what is written, in the order that
+//!   `transaction::store_transaction` states.
 //! - **Add a table**: a migration; an entity, which the macro in `entity/mod.rs` lists.
 
 mod across_stores;

@@ -34,16 +34,13 @@ use crate::{
 };
 
 /// The query for the account `$2`.
-static ACCOUNT_BY_ID: FixedQuery =
-    FixedQuery::new(|| records_by::<Account>(accounts::Entity, [accounts::Column::StoreId, accounts::Column::Id]));
+static ACCOUNT_BY_ID: FixedQuery = FixedQuery::new(|| records_by::<Account>([accounts::Column::StoreId, accounts::Column::Id]));
 
 /// The query for the ticket `$2`.
-static TICKET_BY_ID: FixedQuery =
-    FixedQuery::new(|| records_by::<Ticket>(tickets::Entity, [tickets::Column::StoreId, tickets::Column::Id]));
+static TICKET_BY_ID: FixedQuery = FixedQuery::new(|| records_by::<Ticket>([tickets::Column::StoreId, tickets::Column::Id]));
 
 /// The query for the contact `$2`.
-static CONTACT_BY_ID: FixedQuery =
-    FixedQuery::new(|| records_by::<Contact>(contacts::Entity, [contacts::Column::StoreId, contacts::Column::Id]));
+static CONTACT_BY_ID: FixedQuery = FixedQuery::new(|| records_by::<Contact>([contacts::Column::StoreId, contacts::Column::Id]));
 
 impl Write {
     /// Reads an account and locks it until the end of the transaction. A transaction that sets the account's bridge (the HTTP endpoint that
@@ -60,7 +57,7 @@ impl Write {
     /// Reads the tickets with these ids and locks them. They are locked in the order of their ids, which prevents deadlocks.
     pub async fn tickets(&self, ids: &[&TicketId]) -> Result<Vec<Ticket>> {
         use tickets::Column::{Id, StoreId};
-        let mut query = records::<Ticket>(tickets::Entity);
+        let mut query = records::<Ticket>();
         query.and_where(StoreId.eq(self.store())).and_where(among(Id, ids.iter().copied())).order_by(Id, Order::Asc);
         self.select_for_update(query, Ticket::decode).await
     }

@@ -1,6 +1,7 @@
 //! Decoding of result rows, cell by cell, for both database drivers.
 
 use rusqlite::types::FromSql;
+use sea_orm::{EntityName, EntityTrait, IdenStatic};
 use serde::de::DeserializeOwned;
 use tokio_postgres::types::FromSqlOwned;
 
@@ -9,13 +10,37 @@ use crate::{
     store::error::{Error, Result},
 };
 
-/// A record type that is read from a fixed list of columns.
+/// A record type that is read from a fixed list of columns of its table.
 pub(in crate::store) trait Row: Sized {
-    const COLUMNS: &'static str;
+    /// The table of the record type.
+    type Entity: EntityTrait;
 
-    /// Decodes the cells, which are in the order of [`Row::COLUMNS`].
+    /// Returns the SQL that follows SELECT: the columns that [`Row::decode`] decodes, in their order.
+    fn columns() -> &'static str;
+
     fn decode(cells: &mut Cells<'_>) -> Result<Self>;
+
+    /// Returns the name of the table.
+    fn table() -> &'static str {
+        Self::Entity::default().table_name()
+    }
 }
+
+/// Returns the names of columns, separated by commas.
+pub(in crate::store) fn column_list(columns: &[impl IdenStatic]) -> String {
+    columns.iter().map(IdenStatic::as_str).collect::<Vec<_>>().join(", ")
+}
+
+/// Returns the SQL of these columns of an entity, for [`Row::columns`]. The SQL is built once.
+macro_rules! columns {
+    ($entity:ident: $($column:ident),+ $(,)?) => {{
+        static SQL: std::sync::LazyLock<String> =
+            std::sync::LazyLock::new(|| $crate::store::row_decoding::column_list(&[$($entity::Column::$column),+]));
+        &SQL
+    }};
+}
+
+pub(in crate::store) use columns;
 
 /// The cells of one row, taken from left to right.
 pub(in crate::store) struct Cells<'a> {

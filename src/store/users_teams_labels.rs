@@ -16,8 +16,8 @@ use crate::{
     },
     store::{
         Db, Result,
-        entity::{roles, team_members, users},
-        row_decoding::{Cells, Row},
+        entity::{labels, roles, team_members, teams, users},
+        row_decoding::{Cells, Row, columns},
         sql::{Sql, batches},
         statement::pages::PagedRow,
         statement::seaorm_statements::model,
@@ -25,7 +25,11 @@ use crate::{
 };
 
 impl Row for Team {
-    const COLUMNS: &'static str = "id, name, description, created_at";
+    type Entity = teams::Entity;
+
+    fn columns() -> &'static str {
+        columns!(teams: Id, Name, Description, CreatedAt)
+    }
 
     fn decode(cells: &mut Cells<'_>) -> Result<Self> {
         Ok(Self { id: cells.id()?, name: cells.take()?, description: cells.take()?, created_at: cells.time()? })
@@ -33,8 +37,7 @@ impl Row for Team {
 }
 
 impl PagedRow for Team {
-    const TABLE: &'static str = "teams";
-    const SORT: &'static str = "created_at";
+    const SORT: teams::Column = teams::Column::CreatedAt;
     const NEWEST_FIRST: bool = false;
 
     fn position(&self) -> Position {
@@ -43,7 +46,11 @@ impl PagedRow for Team {
 }
 
 impl Row for Label {
-    const COLUMNS: &'static str = "id, label, color, updated_at";
+    type Entity = labels::Entity;
+
+    fn columns() -> &'static str {
+        columns!(labels: Id, Label, Color, UpdatedAt)
+    }
 
     fn decode(cells: &mut Cells<'_>) -> Result<Self> {
         Ok(Self { id: cells.id()?, label: cells.take()?, color: cells.take()?, updated_at: cells.time()? })
@@ -51,8 +58,7 @@ impl Row for Label {
 }
 
 impl PagedRow for Label {
-    const TABLE: &'static str = "labels";
-    const SORT: &'static str = "updated_at";
+    const SORT: labels::Column = labels::Column::UpdatedAt;
 
     fn position(&self) -> Position {
         Position::new(self.updated_at, self.id.as_str())

@@ -151,7 +151,7 @@ impl Write {
             .values([(messages::Column::Delivery, delivery.as_str().into()), (messages::Column::Failure, failure.into())])
             .and_where(messages::Column::StoreId.eq(self.store()))
             .and_where(messages::Column::Id.eq(id))
-            .returning(Query::returning().expr(Expr::cust(Message::COLUMNS)))
+            .returning(Query::returning().expr(Expr::cust(Message::columns())))
             .to_owned();
         Ok(self.returned(&saved, Message::decode).await?.pop())
     }

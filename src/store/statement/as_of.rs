@@ -15,7 +15,7 @@
 
 use std::collections::BTreeSet;
 
-use sea_orm::DbBackend;
+use sea_orm::{DbBackend, IdenStatic};
 
 use crate::{
     domain::{
@@ -30,10 +30,7 @@ use crate::{
 };
 
 /// A record type whose rows move within their list, which is sorted most recent first.
-pub(in crate::store) trait MovingRow: PagedRow {
-    /// SQL that names the table, and the index by which SQLite must find a row by its id (`INDEXED BY`).
-    const BY_ID: &'static str;
-}
+pub(in crate::store) trait MovingRow: PagedRow {}
 
 /// SQL for a text that identifies the snapshot of the statement, for the cursor. On SQLite the snapshot is the number of the last move and
 /// the number of the store's last inserted row (arrival), on PostgreSQL the transaction snapshot. On a standby a transaction snapshot does
@@ -138,9 +135,9 @@ impl Committed {
     }
 }
 
-/// Returns the name of the sort column in a source. `sort` is its name in the table.
-fn sort_column<'a>(source: &PageSource<'_>, sort: &'a str) -> &'a str {
-    source.order.map_or(sort, |(at, _)| at)
+/// Returns the name of the sort column in a source.
+fn sort_column<T: PagedRow>(source: &PageSource<'_>) -> &'static str {
+    source.order.map_or(T::SORT.as_str(), |(at, _)| at)
 }
 
 /// The SQL of the total number of rows of a list.
@@ -247,8 +244,8 @@ impl Db {
             None => page_sql::<T>(source, conditions, page, Some(moment)),
             Some(Total::Kept(total)) => page_sql::<T>(source, conditions, page, Some(&format!("{moment}, {total}"))),
             Some(Total::Counted(count)) => {
-                let mut sql = page_sql::<T>(source, conditions, page, Some(&format!("{} AS place_at", sort_column(source, T::SORT))));
-                let columns = T::COLUMNS;
+                let mut sql = page_sql::<T>(source, conditions, page, Some(&format!("{} AS place_at", sort_column::<T>(source))));
+                let columns = T::columns();
                 sql.text = format!(
                     "WITH page AS MATERIALIZED ({}) SELECT {columns}, {moment}, (SELECT CASE WHEN COUNT(*) > {size} THEN ({count}) \
                      ELSE COUNT(*) END FROM page) FROM page ORDER BY place_at DESC, id DESC",
@@ -280,14 +277,14 @@ impl Db {
         let MovingList { source, mut conditions, moved } = list;
         let committed = Committed::read(as_of).ok_or_else(|| Error::Damaged("a cursor names no moment of this database".to_owned()))?;
         conditions.push(" AND ");
-        committed.push_unmoved(&mut conditions, T::TABLE, source.order.map_or("id", |(_, id)| id));
+        committed.push_unmoved(&mut conditions, T::table(), source.order.map_or("id", |(_, id)| id));
         // `first_later` is a bound value, so that the statement has the same text for every snapshot.
         let store = conditions.params().first().cloned();
         let conditions = conditions.with(Param::Integer(committed.first_later()));
         let beside = format!(
             "{}, EXISTS (SELECT 1 FROM former_places WHERE store_id = $1 AND list = '{}' AND left_by >= ${})",
-            sort_column(&source, T::SORT),
-            T::TABLE,
+            sort_column::<T>(&source),
+            T::table(),
             conditions.params().len()
         );
         let sql = page_sql::<T>(&source, conditions, page, Some(&beside));
@@ -313,7 +310,7 @@ impl Db {
         T: MovingRow,
         M: FnOnce(&mut Sql),
     {
-        let (columns, table) = (T::COLUMNS, T::TABLE);
+        let (columns, table) = (T::columns(), T::table());
         let mut sql = Sql::fixed("");
         sql.unbounded();
         sql.values.extend(store);
@@ -321,7 +318,8 @@ impl Db {
         committed.push_moved(&mut sql, table);
         sql.push(" AND (place_at, row_id) < (").integer(after.at).push(", ").text(&after.id).push(") AND place_at >= ").integer(from);
         if self.backend() == DbBackend::Sqlite {
-            sql.push(&format!(") listed CROSS JOIN {} ON id = listed_id WHERE ", T::BY_ID));
+            // SQLite must look each row up by its id, in the index of the primary key.
+            sql.push(&format!(") listed CROSS JOIN {table} INDEXED BY sqlite_autoindex_{table}_1 ON id = listed_id WHERE "));
             committed.push(&mut sql, "placed_by");
             sql.push(" AND ");
         } else {

@@ -70,7 +70,7 @@ impl Sql {
 impl Db {
     /// Returns the row of a store with this id.
     pub(in crate::store) async fn row_by_id<T: PagedRow + Send + 'static>(&self, store: &StoreId, id: &str) -> Result<Option<T>> {
-        self.by_key(LookupTarget::Rows { store: store.clone(), columns: T::COLUMNS, table: T::TABLE }, id, T::decode).await
+        self.by_key(LookupTarget::Rows { store: store.clone(), columns: T::columns(), table: T::table() }, id, T::decode).await
     }
 
     /// Returns the row of `sought` with this key. On PostgreSQL the look-ups of requests that arrive at the same time share a batch.

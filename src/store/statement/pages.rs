@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 #[cfg(test)]
 use sea_orm::DbBackend;
+use sea_orm::{EntityTrait, IdenStatic};
 
 use crate::{
     domain::{
@@ -15,9 +16,8 @@ use crate::{
 
 /// A record type that is listed in pages.
 pub(in crate::store) trait PagedRow: Row {
-    const TABLE: &'static str;
     /// The column by which the list is sorted. Rows with the same value are sorted by `id`.
-    const SORT: &'static str;
+    const SORT: <Self::Entity as EntityTrait>::Column;
     const NEWEST_FIRST: bool = true;
 
     fn position(&self) -> Position;
@@ -46,8 +46,8 @@ impl<'a> From<Cow<'a, str>> for PageSource<'a> {
 impl Db {
     /// Returns a page of the rows that fulfil `conditions`, a SQL text that may follow `WHERE`; with a total if the request wants one.
     pub(in crate::store) async fn page<T: PagedRow + Send + 'static>(&self, conditions: Sql, page: &PageRequest) -> Result<Page<T>> {
-        let count = count_sql(T::TABLE, conditions.clone());
-        let found = self.page_of(&T::TABLE.into(), conditions, page).await?;
+        let count = count_sql(T::table(), conditions.clone());
+        let found = self.page_of(&T::table().into(), conditions, page).await?;
         let total = match found.whole(page) {
             _ if !page.count => None,
             None => Some(self.count(count).await?),
@@ -72,7 +72,7 @@ impl Db {
         if ids.is_empty() {
             return Ok(vec![]);
         }
-        let sql = Sql::by_ids(self.backend(), store, (T::COLUMNS, T::TABLE), ids.iter().copied());
+        let sql = Sql::by_ids(self.backend(), store, (T::columns(), T::table()), ids.iter().copied());
         self.all(sql, T::decode).await
     }
 
@@ -122,7 +122,7 @@ pub(in crate::store) fn fenced_count_sql(table: &str, mut conditions: Sql) -> Sq
 /// the conditions of the list. `beside` are further columns of each row.
 pub(in crate::store) fn page_sql<T: PagedRow>(source: &PageSource<'_>, mut sql: Sql, page: &PageRequest, beside: Option<&str>) -> Sql {
     let PageSource { table, order } = source;
-    let (columns, (at, id)) = (T::COLUMNS, order.unwrap_or((T::SORT, "id")));
+    let (columns, (at, id)) = (T::columns(), order.unwrap_or((T::SORT.as_str(), "id")));
     let (behind, direction) = if T::NEWEST_FIRST { ("<", "DESC") } else { (">", "ASC") };
     let (comma, beside) = beside.map_or(("", ""), |beside| (", ", beside));
     sql.text = format!("SELECT {columns}{comma}{beside} FROM {table} WHERE {}", sql.fenced());

@@ -506,14 +506,14 @@ pub(in crate::store) fn equals(column: impl IntoColumnRef, parameter: usize) -> 
     Expr::col(column).eq(Expr::custom_keyword(format!("${parameter}")))
 }
 
-/// Returns a query for records of the type `T` without conditions. `table` is the table of these records.
-pub(in crate::store) fn records<T: Row>(table: impl EntityTrait) -> SelectStatement {
-    Query::select().expr(Expr::cust(T::COLUMNS)).from(table.table_ref()).to_owned()
+/// Returns a query for records of the type `T` without conditions.
+pub(in crate::store) fn records<T: Row>() -> SelectStatement {
+    Query::select().expr(Expr::cust(T::columns())).from(T::Entity::default().table_ref()).to_owned()
 }
 
 /// Returns the query for records whose columns `by` equal the parameters 1, 2, … of a [`FixedQuery`].
-pub(in crate::store) fn records_by<T: Row>(table: impl EntityTrait, by: impl IntoIterator<Item = impl IntoColumnRef>) -> SelectStatement {
-    let mut query = records::<T>(table);
+pub(in crate::store) fn records_by<T: Row>(by: impl IntoIterator<Item = impl IntoColumnRef>) -> SelectStatement {
+    let mut query = records::<T>();
     for (parameter, column) in (1..).zip(by) {
         query.and_where(equals(column, parameter));
     }

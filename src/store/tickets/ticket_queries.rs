@@ -19,7 +19,7 @@ use crate::{
     store::{
         Db, Result,
         entity::tickets,
-        row_decoding::{Cells, Row},
+        row_decoding::{Cells, Row, columns},
         sql::Sql,
         statement::{
             as_of::{MovingList, MovingRow},
@@ -36,9 +36,11 @@ use crate::{
 };
 
 impl Row for Ticket {
-    const COLUMNS: &'static str = "id, ticket_number, is_open, is_spam, is_follow_up, channel, contact_id, account_id, conversation_id, \
-         opened_at, closed_at, reopened_at, snoozed_until, assignee_user_id, handled_by, ticket_fields, ticket_fields_updated_at, \
-         sort_at, created_at, updated_at";
+    type Entity = tickets::Entity;
+
+    fn columns() -> &'static str {
+        columns!(tickets: Id, TicketNumber, IsOpen, IsSpam, IsFollowUp, Channel, ContactId, AccountId, ConversationId, OpenedAt, ClosedAt, ReopenedAt, SnoozedUntil, AssigneeUserId, HandledBy, TicketFields, TicketFieldsUpdatedAt, SortAt, CreatedAt, UpdatedAt)
+    }
 
     fn decode(cells: &mut Cells<'_>) -> Result<Self> {
         Ok(Self {
@@ -67,17 +69,14 @@ impl Row for Ticket {
 }
 
 impl PagedRow for Ticket {
-    const TABLE: &'static str = "tickets";
-    const SORT: &'static str = "sort_at";
+    const SORT: tickets::Column = tickets::Column::SortAt;
 
     fn position(&self) -> Position {
         Position::new(self.sort_at, self.id.as_str())
     }
 }
 
-impl MovingRow for Ticket {
-    const BY_ID: &'static str = "tickets INDEXED BY sqlite_autoindex_tickets_1";
-}
+impl MovingRow for Ticket {}
 
 /// The query for the window of the messages of the ticket `$2`, as [`Db::ticket_window`] returns it.
 static TICKET_WINDOW: FixedQuery = FixedQuery::new(|| {
@@ -210,7 +209,7 @@ impl Db {
         match start {
             Some(start) => self.push_driving_condition(conditions, start, shown).into(),
             None if sqlite => Cow::<str>::Owned(format!("tickets INDEXED BY {index}")).into(),
-            None => Ticket::TABLE.into(),
+            None => Ticket::table().into(),
         }
     }
 

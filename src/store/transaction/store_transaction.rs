@@ -53,7 +53,7 @@ const ROWS_MAX: usize = 500;
 /// The query for the conversation `$2`.
 static CONVERSATION_BY_ID: FixedQuery = FixedQuery::new(|| {
     use conversations::Column::{Id, StoreId};
-    records_by::<Conversation>(conversations::Entity, [StoreId, Id])
+    records_by::<Conversation>([StoreId, Id])
 });
 
 /// The query for the id of the open ticket of the conversation `$2`.

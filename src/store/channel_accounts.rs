@@ -18,8 +18,8 @@ use crate::{
         entity::{accounts, templates},
         row_decoding::{Cells, Row, columns},
         sql::{Sql, batches},
+        sql_from_entities::model,
         statement::pages::PagedRow,
-        statement::seaorm_statements::model,
         transaction::store_transaction::Write,
     },
 };

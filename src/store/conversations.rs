@@ -21,10 +21,10 @@ use crate::{
         entity::{accounts, contacts, conversations},
         row_decoding::{Cells, Row, columns},
         sql::Sql,
+        sql_from_entities::{FixedQuery, among, equals_parameter},
         statement::{
             as_of::{MovingList, MovingRow},
             pages::{PagedRow, count_sql},
-            seaorm_statements::{FixedQuery, among, equals},
         },
     },
 };
@@ -92,8 +92,8 @@ static THREAD: FixedQuery = FixedQuery::new(|| {
         .columns([accounts::Column::Name, accounts::Column::Channel].map(|column| (accounts::Entity, column)))
         .from(Entity)
         .left_join(accounts::Entity, same)
-        .and_where(equals((Entity, StoreId), 1))
-        .and_where(equals((Entity, Id), 2))
+        .and_where(equals_parameter((Entity, StoreId), 1))
+        .and_where(equals_parameter((Entity, Id), 2))
         .take()
 });
 

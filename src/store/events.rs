@@ -15,7 +15,7 @@ use crate::{
         numbering::NumberedTable,
         postgres::advisory_locks::AdvisoryLock,
         row_decoding::Cells,
-        statement::seaorm_statements::{IntoSql, among, change_sql, equal, is},
+        sql_from_entities::{IntoSql, among, change_sql, equal_columns, is},
     },
 };
 
@@ -129,14 +129,15 @@ pub(super) fn subscribed_events(store: &StoreId) -> SelectStatement {
         .expr(Expr::Constant(1.into()))
         .from(webhook_kinds::Entity)
         .and_where(webhook_kinds::Column::StoreId.eq(store))
-        .and_where(equal(webhook_kinds::Column::WebhookId, webhooks::Column::Id))
+        .and_where(equal_columns(webhook_kinds::Column::WebhookId, webhooks::Column::Id))
         .to_owned();
-    let kind = kinds.clone().and_where(equal(webhook_kinds::Column::Kind, events::Column::Kind)).to_owned();
-    let of_account =
-        Condition::any().add(webhooks::Column::AccountId.is_null()).add(equal(webhooks::Column::AccountId, events::Column::AccountId));
+    let kind = kinds.clone().and_where(equal_columns(webhook_kinds::Column::Kind, events::Column::Kind)).to_owned();
+    let of_account = Condition::any()
+        .add(webhooks::Column::AccountId.is_null())
+        .add(equal_columns(webhooks::Column::AccountId, events::Column::AccountId));
     Query::select()
         .from(events::Entity)
-        .inner_join(webhooks::Entity, equal(webhooks::Column::StoreId, events::Column::StoreId))
+        .inner_join(webhooks::Entity, equal_columns(webhooks::Column::StoreId, events::Column::StoreId))
         .and_where(events::Column::StoreId.eq(store))
         .cond_where(of_account)
         .cond_where(Condition::any().add(Expr::not_exists(kinds)).add(Expr::exists(kind)))

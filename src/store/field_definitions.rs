@@ -15,7 +15,7 @@ use crate::{
         Db, Error, Result,
         entity::{contact_fields, ticket_fields},
         sql::batches,
-        statement::seaorm_statements::model,
+        sql_from_entities::model,
         transaction::store_transaction::Write,
     },
 };

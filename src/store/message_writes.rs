@@ -21,7 +21,7 @@ use crate::{
         entity::{contacts, conversations, counters, messages, stores, tickets},
         import::DERIVE_TICKETS,
         row_decoding::Row,
-        statement::seaorm_statements::{FixedQuery, among, equals, records, records_by},
+        sql_from_entities::{FixedQuery, among, equals_parameter, records, records_by},
         transaction::store_transaction::Write,
     },
 };
@@ -29,7 +29,12 @@ use crate::{
 /// The query for the latest conversation on the account `$2` whose contact has the primary phone `$3`.
 static CONVERSATION_WITH_PHONE: FixedQuery = FixedQuery::new(|| {
     use contacts::Column::{Id, Phone, StoreId};
-    let contact = Query::select().column(Id).from(contacts::Entity).and_where(equals(StoreId, 1)).and_where(equals(Phone, 3)).take();
+    let contact = Query::select()
+        .column(Id)
+        .from(contacts::Entity)
+        .and_where(equals_parameter(StoreId, 1))
+        .and_where(equals_parameter(Phone, 3))
+        .take();
     let mut query = records_by::<Conversation>([conversations::Column::StoreId, conversations::Column::AccountId]);
     query.and_where(Expr::col(conversations::Column::ContactId).eq(contact));
     query.order_by(conversations::Column::SortAt, Order::Desc).order_by(conversations::Column::Id, Order::Desc).limit(1).take()

@@ -9,10 +9,10 @@
 //!
 //! | Layer | Modules |
 //! |---|---|
-//! | basics | `error`, `mutex`, `write_timeout`, `last_failure`, `slow_statements`, `sql`, `row_decoding`, `entity` (every table) |
+//! | basics | `entity` (every table), `sql`, `sql_from_entities`, `row_decoding`, `error`, `mutex`, `write_timeout`, `last_failure`, … |
 //! | drivers | `sqlite` (connections, group commit, checkpoint, file copy), `postgres` (connections, look-ups, transaction, TLS, standby) |
 //! | database | `db` (open, close), `migrate`, `read_executor` (runs a read), `transaction` (runs a write), `database_health` |
-//! | statements | `statement`: builds statements from entities, for pages of lists, and for look-ups by key |
+//! | statements | `statement`: runs statements from entities; builds those of pages and of look-ups by key |
 //! | record types | all other modules: reads and writes of the record types, change log, change feed, import, export, back-up, sandbox |
 //!
 //! # Glossary
@@ -121,6 +121,7 @@ pub mod searchable_records;
 pub mod settings;
 pub mod slow_statements;
 mod sql;
+mod sql_from_entities;
 mod sqlite;
 mod statement;
 mod tickets;

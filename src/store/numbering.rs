@@ -13,7 +13,7 @@ use crate::{
     domain::ids::StoreId,
     store::{
         Db, Result, entity::events::Column, postgres::advisory_locks::AdvisoryLock, row_decoding::Cells, sql::Sql,
-        statement::seaorm_statements::IntoSql,
+        sql_from_entities::IntoSql,
     },
 };
 

@@ -26,7 +26,7 @@ use crate::{
         },
         import::DERIVE_TICKETS,
         row_decoding::Row,
-        statement::seaorm_statements::{FixedQuery, among, model, records, records_by},
+        sql_from_entities::{FixedQuery, among, model, records, records_by},
         tickets::bloom_filters::{BloomBits, FieldBloomBits},
         transaction::store_transaction::{OPEN_TICKET, Write},
         users_teams_labels::role_kind,

@@ -19,8 +19,8 @@ use crate::{
         entity::{labels, roles, team_members, teams, users},
         row_decoding::{Cells, Row, columns},
         sql::{Sql, batches},
+        sql_from_entities::model,
         statement::pages::PagedRow,
-        statement::seaorm_statements::model,
     },
 };
 

@@ -1,6 +1,7 @@
 //! Architecture tests: read the source files, and check which top-level modules (called rooms here) import which others, and where names
 //! such as `sqlx::` or `env::var` may occur.
 
+mod handwritten_sql;
 mod module_layers;
 mod names_in_comments;
 mod unique_type_names;

@@ -19,7 +19,7 @@ struct Room {
 const STORE: Room = Room {
     name: "store",
     layers: &[
-        &["error", "mutex", "write_timeout", "last_failure", "sql", "row_decoding", "entity", "slow_statements"],
+        &["error", "mutex", "write_timeout", "last_failure", "sql", "row_decoding", "entity", "sql_from_entities", "slow_statements"],
         &["sqlite", "postgres"],
         &[
             "db",

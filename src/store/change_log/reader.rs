@@ -23,7 +23,7 @@ use crate::{
         },
         row_decoding::Cells,
         sql::{Param, Sql},
-        statement::seaorm_statements::among,
+        sql_from_entities::among,
     },
 };
 

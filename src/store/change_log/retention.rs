@@ -28,7 +28,7 @@ use crate::{
             forgotten_changes,
         },
         sql::Sql,
-        statement::seaorm_statements::change_sql,
+        sql_from_entities::change_sql,
     },
 };
 

@@ -11,7 +11,7 @@ use crate::{
         delivery_outcome::{Backlog, Backlogs, COUNT_LIMIT},
         time::Timestamp,
     },
-    store::{Db, Result, entity::webhooks, sql::Sql, statement::seaorm_statements::is},
+    store::{Db, Result, entity::webhooks, sql::Sql, sql_from_entities::is},
 };
 
 /// Returns the query for the number of webhooks that were disabled for a reason, and the number of those that are failing.

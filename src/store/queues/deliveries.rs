@@ -26,7 +26,7 @@ use crate::{
         queues::concurrency::{Allotment, AttemptLimits},
         row_decoding::Cells,
         settings::{signing_secrets::readable, webhooks::SECRETS},
-        statement::seaorm_statements::{among, equal, is, model},
+        sql_from_entities::{among, equal_columns, is, model},
         transaction::store_transaction::Write,
     },
 };
@@ -219,7 +219,7 @@ fn replayed_events(store: &StoreId, webhook: &WebhookId, replay: &Replay, now: T
     };
     let mut queued = Query::select();
     queued.expr(Expr::Constant(1.into())).from(deliveries::Entity).and_where(Column::StoreId.eq(store));
-    queued.and_where(Column::WebhookId.eq(webhook)).and_where(equal(Column::EventId, events::Column::Id)).cond_where(left_out);
+    queued.and_where(Column::WebhookId.eq(webhook)).and_where(equal_columns(Column::EventId, events::Column::Id)).cond_where(left_out);
     let mut query = subscribed_events(store);
     query
         .and_where(webhooks::Column::Id.eq(webhook))
@@ -365,10 +365,10 @@ impl Db {
         }
         let mut url = Query::select();
         url.column(webhooks::Column::Url).from(webhooks::Entity);
-        url.and_where(webhooks::Column::StoreId.eq(&store)).and_where(equal(webhooks::Column::Id, Column::WebhookId));
+        url.and_where(webhooks::Column::StoreId.eq(&store)).and_where(equal_columns(webhooks::Column::Id, Column::WebhookId));
         let mut recorded = Query::select();
         recorded.column(events::Column::Body).from(events::Entity);
-        recorded.and_where(events::Column::StoreId.eq(&store)).and_where(equal(events::Column::Id, Column::EventId));
+        recorded.and_where(events::Column::StoreId.eq(&store)).and_where(equal_columns(events::Column::Id, Column::EventId));
         let claims = Query::update()
             .table(deliveries::Entity)
             .values([(Column::Claim, claim.into()), (Column::DueAt, lease.into())])
@@ -424,7 +424,8 @@ fn due(backend: DbBackend, now: Timestamp, room: AttemptLimits<'_, StoreWebhook>
     let lateral = backend == DbBackend::Postgres;
     let mut each = Query::select();
     each.column(Column::Position).from(Entity).limit(room.each as u64);
-    each.and_where(equal(Column::StoreId, webhooks::Column::StoreId)).and_where(equal(Column::WebhookId, webhooks::Column::Id));
+    each.and_where(equal_columns(Column::StoreId, webhooks::Column::StoreId))
+        .and_where(equal_columns(Column::WebhookId, webhooks::Column::Id));
     each.and_where(Column::DueAt.is_not_null()).and_where(Column::DueAt.lte(now));
     each.and_where_option(of.map(|store| Column::StoreId.eq(store)));
     each.order_by(Column::DueAt, Order::Asc).order_by(Column::Position, Order::Asc);

@@ -25,7 +25,7 @@ use crate::{
         queues::concurrency::{Allotment, AttemptLimits},
         row_decoding::{Cells, Row},
         settings::bridges::endpoints,
-        statement::seaorm_statements::{among, equal, is},
+        sql_from_entities::{among, equal_columns, is},
         transaction::store_transaction::Write,
     },
 };
@@ -91,7 +91,7 @@ impl Write {
             .expr(Expr::col(messages::Column::SentAt).min())
             .from(messages::Entity)
             .and_where(messages::Column::StoreId.eq(self.store()))
-            .and_where(equal(messages::Column::ConversationId, Column::ConversationId))
+            .and_where(equal_columns(messages::Column::ConversationId, Column::ConversationId))
             .and_where(is(messages::Column::Inbound, true))
             .and_where(messages::Column::SentAt.gt(at));
         let sort_at = Expr::case(Column::SortAt.lt(at), at).finally(Expr::col(Column::SortAt));

@@ -19,7 +19,7 @@ use crate::{
         entity::{failed_messages, messages, outbound},
         queues::outbound::{ClaimedMessage, outbox_entry_json},
         row_decoding::Cells,
-        statement::seaorm_statements::among,
+        sql_from_entities::among,
         transaction::store_transaction::Write,
     },
 };

@@ -18,7 +18,7 @@ use crate::{
     store::{
         Db, Result,
         entity::{api_key_secrets, api_keys},
-        statement::seaorm_statements::model,
+        sql_from_entities::model,
         transaction::store_transaction::Write,
     },
 };

@@ -23,7 +23,7 @@ use crate::{
             encryption_keys::SecretKeys,
             signing_secrets::{Read, SecretTable, readable},
         },
-        statement::seaorm_statements::{among, equal, model},
+        sql_from_entities::{among, equal_columns, model},
         transaction::{store_transaction::Write, system_transaction::SystemTransaction},
     },
 };
@@ -146,8 +146,8 @@ pub(in crate::store) async fn endpoints(
         .and_where(among(outbound::Column::Position, positions.iter().copied()))
         .take();
     let own = Condition::all()
-        .add(equal(bridges::Column::StoreId, bridge_secrets::Column::StoreId))
-        .add(equal(bridges::Column::AccountId, bridge_secrets::Column::AccountId))
+        .add(equal_columns(bridges::Column::StoreId, bridge_secrets::Column::StoreId))
+        .add(equal_columns(bridges::Column::AccountId, bridge_secrets::Column::AccountId))
         .add(in_force(now));
     let query = Query::select()
         .columns([bridges::Column::AccountId, bridges::Column::Url].map(|column| (bridges::Entity, column)))

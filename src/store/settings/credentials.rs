@@ -22,7 +22,7 @@ use crate::{
         entity::{account_users, api_keys, conversations, grants, stores, tickets, users, webhooks},
         row_decoding::Cells,
         sql::batches,
-        statement::seaorm_statements::among,
+        sql_from_entities::among,
         transaction::store_transaction::Write,
         users_teams_labels::role_kind,
     },

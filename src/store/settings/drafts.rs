@@ -18,7 +18,7 @@ use crate::{
     store::{
         Db, Error, Result,
         entity::{drafts, messages},
-        statement::seaorm_statements::{among, model},
+        sql_from_entities::{among, model},
         transaction::store_transaction::Write,
     },
 };

@@ -11,7 +11,7 @@ use crate::{
     store::{
         Result,
         entity::{roles, users},
-        statement::seaorm_statements::model,
+        sql_from_entities::model,
         transaction::store_transaction::Write,
         users_teams_labels::role_kind,
     },

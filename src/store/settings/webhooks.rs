@@ -19,7 +19,7 @@ use crate::{
         Db, Result,
         entity::{attempts, deliveries, webhook_kinds, webhook_secrets, webhooks},
         settings::signing_secrets::SecretTable,
-        statement::seaorm_statements::{is, model},
+        sql_from_entities::{is, model},
         transaction::store_transaction::Write,
     },
 };

@@ -1,10 +1,10 @@
-//! SQL statements: conversion of statements that SeaORM builds, and statements for the pages of lists and for look-ups by key. The pages of
-//! an as-of list have the order that the list had when the client read the first page.
+//! SQL statements: runs those that are built from entities, and builds those of the pages of lists and of look-ups by key. The pages of an
+//! as-of list have the order that the list had when the client read the first page.
 
 pub mod as_of;
+mod entity_statements;
 pub mod key_lookup;
 pub mod key_lookup_types;
 pub mod pages;
 #[cfg(test)]
 mod query_cost;
-pub mod seaorm_statements;

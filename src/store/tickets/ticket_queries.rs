@@ -21,10 +21,10 @@ use crate::{
         entity::tickets,
         row_decoding::{Cells, Row, columns},
         sql::Sql,
+        sql_from_entities::{FixedQuery, equals_parameter},
         statement::{
             as_of::{MovingList, MovingRow},
             pages::{PageSource, PagedRow, count_sql, fenced_count_sql},
-            seaorm_statements::{FixedQuery, equals},
         },
         tickets::{
             bloom_filters::BloomPreFilter,
@@ -89,7 +89,7 @@ static TICKET_WINDOW: FixedQuery = FixedQuery::new(|| {
     let former_close = Query::select()
         .expr(former(ClosedAt))
         .from_as(Entity, "former")
-        .and_where(equals(("former", StoreId), 1))
+        .and_where(equals_parameter(("former", StoreId), 1))
         .and_where(former(ConversationId).eq(own(ConversationId)))
         .and_where(Expr::tuple([OpenedAt, Id].map(former)).lt(Expr::tuple([OpenedAt, Id].map(own))))
         .order_by(("former", OpenedAt), Order::Desc)
@@ -100,8 +100,8 @@ static TICKET_WINDOW: FixedQuery = FixedQuery::new(|| {
     Query::select()
         .exprs([own(ConversationId), former_close.into(), close.into()])
         .from(Entity)
-        .and_where(equals((Entity, StoreId), 1))
-        .and_where(equals((Entity, Id), 2))
+        .and_where(equals_parameter((Entity, StoreId), 1))
+        .and_where(equals_parameter((Entity, Id), 2))
         .take()
 });
 

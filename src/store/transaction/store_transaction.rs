@@ -42,8 +42,8 @@ use crate::{
         row_decoding::{Cells, Row},
         settings::encryption_keys::SecretKeys,
         sql::{Param, Sql},
+        sql_from_entities::{FixedQuery, equals_parameter, insert_all, records_by},
         sqlite::group_commit::GroupMember,
-        statement::seaorm_statements::{FixedQuery, equals, insert_all, records_by},
     },
 };
 
@@ -59,7 +59,8 @@ static CONVERSATION_BY_ID: FixedQuery = FixedQuery::new(|| {
 /// The query for the id of the open ticket of the conversation `$2`.
 pub(in crate::store) static OPEN_TICKET: FixedQuery = FixedQuery::new(|| {
     use tickets::Column::{ConversationId, Id, IsOpen, StoreId};
-    let query = tickets::Entity::find().select_only().column(Id).filter(equals(StoreId, 1)).filter(equals(ConversationId, 2));
+    let query =
+        tickets::Entity::find().select_only().column(Id).filter(equals_parameter(StoreId, 1)).filter(equals_parameter(ConversationId, 2));
     query.filter(IsOpen.eq(true)).into_query()
 });
 

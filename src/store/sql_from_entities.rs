@@ -1,5 +1,5 @@
-//! SeaORM as a query builder: converts statements that SeaORM builds from entities (descriptions of tables) into [`Sql`], for the
-//! connections of `store`, and decodes rows into an entity's model (the struct of a row).
+//! SQL from SeaORM entities (descriptions of tables): converts statements that SeaORM and sea-query build into [`Sql`], for the connections of
+//! `store`, and decodes rows into an entity's model (the struct of a row). `statement::entity_statements` runs the statements.
 
 use std::{
     any::TypeId,
@@ -10,10 +10,10 @@ use std::{
 
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, ColumnType, DbBackend, DeleteMany, EntityName, EntityTrait, ExprTrait, IdenStatic, Insert, Iterable,
-    PrimaryKeyToColumn, QuerySelect, QueryTrait, Select, Statement, StatementBuilder, TryIntoModel, UpdateMany, Value,
+    PrimaryKeyToColumn, QueryTrait, Select, Statement, StatementBuilder, TryIntoModel, UpdateMany, Value,
     sea_query::{
-        DeleteStatement, Expr, InsertStatement, IntoColumnRef, LockType, PostgresQueryBuilder, Query, QueryBuilder, SelectStatement,
-        SqlWriter, SqliteQueryBuilder, UpdateStatement,
+        DeleteStatement, Expr, InsertStatement, IntoColumnRef, PostgresQueryBuilder, Query, QueryBuilder, SelectStatement, SqlWriter,
+        SqliteQueryBuilder, UpdateStatement,
     },
 };
 
@@ -26,10 +26,9 @@ use crate::{
         time::Timestamp,
     },
     store::{
-        Db, Error, Result,
+        error::{Error, Result},
         row_decoding::{Cells, Row},
         sql::{Param, Sql, filled, text_value},
-        transaction::{store_transaction::Write, system_transaction::SystemTransaction},
     },
 };
 
@@ -196,7 +195,7 @@ pub(in crate::store) fn is(column: impl ColumnTrait, flag: bool) -> Expr {
 }
 
 /// Returns the condition that two columns are equal.
-pub(in crate::store) fn equal(one: impl ColumnTrait, other: impl ColumnTrait) -> Expr {
+pub(in crate::store) fn equal_columns(one: impl ColumnTrait, other: impl ColumnTrait) -> Expr {
     Expr::col(one.as_column_ref()).equals(other.as_column_ref())
 }
 
@@ -214,7 +213,8 @@ fn bound(text: &str, values: impl IntoIterator<Item = Value>) -> Result<Sql> {
     values.into_iter().try_fold(Sql::fixed(text), |sql, value| Ok(sql.with(param(value)?)))
 }
 
-fn select_sql(query: impl ReadStatement, backend: DbBackend) -> Result<Sql> {
+/// Converts a query into an [`Sql`].
+pub(in crate::store) fn select_sql(query: impl ReadStatement, backend: DbBackend) -> Result<Sql> {
     let (query, mut written) = (query.into_select(), QueryWriter::default());
     match backend {
         DbBackend::Sqlite => query.build_collect_into(SqliteQueryBuilder, &mut written),
@@ -323,167 +323,8 @@ pub(in crate::store) fn update<A: ActiveModelTrait>(row: A, backend: DbBackend) 
     bound(&text, set.into_iter().chain(key).map(|(_, value)| value))
 }
 
-impl Db {
-    /// Runs a query for rows of an entity, and returns them.
-    pub(in crate::store) async fn find_all<E>(&self, query: Select<E>) -> Result<Vec<E::Model>>
-    where
-        E: EntityTrait<Model: Send + 'static>,
-        E::ActiveModel: ActiveModelTrait<Entity = E> + TryIntoModel<E::Model>,
-    {
-        self.select(query, model::<E>).await
-    }
-
-    /// Runs a query for rows of an entity, and returns the first row.
-    pub(in crate::store) async fn find_one<E>(&self, query: Select<E>) -> Result<Option<E::Model>>
-    where
-        E: EntityTrait<Model: Send + 'static>,
-        E::ActiveModel: ActiveModelTrait<Entity = E> + TryIntoModel<E::Model>,
-    {
-        Ok(self.find_all(query.limit(1)).await?.pop())
-    }
-
-    /// Runs a query and returns its rows, each decoded by `decode`.
-    pub(in crate::store) async fn select<T, D>(&self, query: impl ReadStatement, decode: D) -> Result<Vec<T>>
-    where
-        T: Send + 'static,
-        D: Fn(&mut Cells<'_>) -> Result<T> + Send + 'static,
-    {
-        self.all(select_sql(query, self.backend())?, decode).await
-    }
-}
-
-impl Db {
-    /// Like [`Db::select`], for a query that may read any number of rows, since no key limits them.
-    pub(in crate::store) async fn scan<T, D>(&self, query: impl ReadStatement, decode: D) -> Result<Vec<T>>
-    where
-        T: Send + 'static,
-        D: Fn(&mut Cells<'_>) -> Result<T> + Send + 'static,
-    {
-        let mut sql = select_sql(query, self.backend())?;
-        sql.unbounded();
-        self.all(sql, decode).await
-    }
-
-    /// Runs a statement in a transaction of its own. Returns the number of rows that it changed.
-    pub(in crate::store) async fn execute(&self, change: &impl WriteStatement) -> Result<u64> {
-        let tx = self.begin().await?;
-        let changed = tx.execute(change).await?;
-        tx.commit().await?;
-        Ok(changed)
-    }
-}
-
-impl SystemTransaction {
-    /// Runs a statement and returns the number of rows that it changed.
-    pub(in crate::store) async fn execute(&self, change: &impl WriteStatement) -> Result<u64> {
-        self.run(&sql(change.statement(self.backend()))?).await
-    }
-
-    /// Runs a statement that changes rows and has a `RETURNING` clause. Returns the rows of this clause, each decoded by `decode`.
-    pub(in crate::store) async fn returned<T>(
-        &self,
-        change: &impl WriteStatement,
-        decode: impl Fn(&mut Cells<'_>) -> Result<T>,
-    ) -> Result<Vec<T>> {
-        self.all(&sql(change.statement(self.backend()))?, decode).await
-    }
-
-    /// Runs a query and returns its rows, each decoded by `decode`.
-    pub(in crate::store) async fn select<T>(
-        &self,
-        query: impl ReadStatement,
-        decode: impl Fn(&mut Cells<'_>) -> Result<T>,
-    ) -> Result<Vec<T>> {
-        self.all(&select_sql(query, self.backend())?, decode).await
-    }
-}
-
-impl Write {
-    pub(in crate::store) async fn insert(&self, row: impl ActiveModelTrait) -> Result<()> {
-        self.run(insert(row, self.backend())?).await?;
-        Ok(())
-    }
-
-    /// Like [`Write::insert`], but does not wait for the outcome (see [`Write::run_deferred`]).
-    pub(in crate::store) fn insert_deferred(&self, row: impl ActiveModelTrait) -> Result<()> {
-        self.run_deferred(insert(row, self.backend())?)
-    }
-
-    /// Updates one row: the primary key in `row` selects it, and the other columns that are set in `row` get these values.
-    pub(in crate::store) async fn update(&self, row: impl ActiveModelTrait) -> Result<()> {
-        self.run(update(row, self.backend())?).await?;
-        Ok(())
-    }
-
-    /// Like [`Write::update`], but does not wait for the outcome (see [`Write::run_deferred`]).
-    pub(in crate::store) fn update_deferred(&self, row: impl ActiveModelTrait) -> Result<()> {
-        self.run_deferred(update(row, self.backend())?)
-    }
-
-    /// Runs a statement and returns the number of rows that it changed.
-    pub(in crate::store) async fn execute(&self, change: &impl WriteStatement) -> Result<u64> {
-        self.run(sql(change.statement(self.backend()))?).await
-    }
-
-    /// Like [`Write::execute`], but does not wait for the outcome (see [`Write::run_deferred`]).
-    pub(in crate::store) fn execute_deferred(&self, change: &impl WriteStatement) -> Result<()> {
-        self.run_deferred(sql(change.statement(self.backend()))?)
-    }
-
-    /// Runs a statement that changes rows and has a `RETURNING` clause. Returns the rows of this clause, each decoded by `decode`.
-    pub(in crate::store) async fn returned<T>(
-        &self,
-        change: &impl WriteStatement,
-        decode: impl Fn(&mut Cells<'_>) -> Result<T>,
-    ) -> Result<Vec<T>> {
-        self.all(sql(change.statement(self.backend()))?, decode).await
-    }
-
-    /// Runs a query and returns its rows, each decoded by `decode`.
-    pub(in crate::store) async fn select<T>(
-        &self,
-        query: impl ReadStatement,
-        decode: impl Fn(&mut Cells<'_>) -> Result<T>,
-    ) -> Result<Vec<T>> {
-        self.all(select_sql(query, self.backend())?, decode).await
-    }
-
-    /// Like [`Write::select`], and locks the rows until the end of the transaction (see [`Sql::lock_rows`]). SQLite needs no row locks,
-    /// since it has only one writer at a time.
-    pub(in crate::store) async fn select_for_update<T>(
-        &self,
-        query: impl ReadStatement,
-        decode: impl Fn(&mut Cells<'_>) -> Result<T>,
-    ) -> Result<Vec<T>> {
-        self.select_locked(query, LockType::NoKeyUpdate, decode).await
-    }
-
-    /// Like [`Write::select`], and takes a shared lock on the rows: until the end of the transaction other transactions may also take a
-    /// shared lock on the rows, but not change them.
-    pub(in crate::store) async fn select_shared<T>(
-        &self,
-        query: impl ReadStatement,
-        decode: impl Fn(&mut Cells<'_>) -> Result<T>,
-    ) -> Result<Vec<T>> {
-        self.select_locked(query, LockType::Share, decode).await
-    }
-
-    async fn select_locked<T>(
-        &self,
-        query: impl ReadStatement,
-        lock: LockType,
-        decode: impl Fn(&mut Cells<'_>) -> Result<T>,
-    ) -> Result<Vec<T>> {
-        let mut query = query.into_select();
-        query.lock(lock);
-        let mut sql = select_sql(query, self.backend())?;
-        sql.note_lock();
-        self.all(sql, decode).await
-    }
-}
-
 /// A query whose SQL is always the same. The SQL is built once from the entities, and is for both databases. Values of a request are
-/// parameters ([`equals`]), of which the first is the id of the store. All other values are written as literals.
+/// parameters ([`equals_parameter`]), of which the first is the id of the store. All other values are written as literals.
 pub(in crate::store) struct FixedQuery {
     build: fn() -> SelectStatement,
     text: OnceLock<String>,
@@ -502,7 +343,7 @@ impl FixedQuery {
 }
 
 /// Returns the condition that a column equals a parameter of a [`FixedQuery`]. Parameter 1 is the id of the store.
-pub(in crate::store) fn equals(column: impl IntoColumnRef, parameter: usize) -> Expr {
+pub(in crate::store) fn equals_parameter(column: impl IntoColumnRef, parameter: usize) -> Expr {
     Expr::col(column).eq(Expr::custom_keyword(format!("${parameter}")))
 }
 
@@ -515,22 +356,18 @@ pub(in crate::store) fn records<T: Row>() -> SelectStatement {
 pub(in crate::store) fn records_by<T: Row>(by: impl IntoIterator<Item = impl IntoColumnRef>) -> SelectStatement {
     let mut query = records::<T>();
     for (parameter, column) in (1..).zip(by) {
-        query.and_where(equals(column, parameter));
+        query.and_where(equals_parameter(column, parameter));
     }
     query
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
+    use sea_orm::QueryFilter;
+    use sea_orm::QuerySelect;
 
-    use sea_orm::{ColumnTrait, DbBackend, EntityTrait, QueryFilter, QuerySelect};
-
-    use super::select_sql;
-    use crate::{
-        domain::clock::SystemClock,
-        store::{entity::stores, fixture::Fixture},
-    };
+    use super::*;
+    use crate::store::entity::stores;
 
     #[test]
     fn a_limit_is_a_literal_and_other_values_are_bound() {
@@ -541,17 +378,5 @@ mod tests {
             assert_eq!(sql.as_str(), r#"SELECT "stores"."id" FROM "stores" WHERE "stores"."created_at" > $1 LIMIT 8"#);
             assert_eq!(sql.params().len(), 1);
         }
-    }
-
-    #[tokio::test]
-    async fn a_query_for_none_of_several_finds_none() {
-        let fixture = Fixture::new().await;
-        fixture.ticket("t", |_| {}).await;
-        let write = fixture.db.write(&fixture.store, &(Arc::new(SystemClock) as _)).await.unwrap();
-        assert!(write.known_users(&[]).await.unwrap().is_empty());
-        assert!(write.account_users(&[]).await.unwrap().is_empty());
-        assert!(write.label_texts(&[]).await.unwrap().is_empty());
-        write.lock_accounts_shared(&[]).await.unwrap();
-        write.lock_conversations_of(&[]).await.unwrap();
     }
 }

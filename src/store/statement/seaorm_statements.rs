@@ -68,7 +68,7 @@ macro_rules! changes {
 
 changes!(InsertStatement, UpdateStatement, DeleteStatement);
 
-/// A statement that reads rows: `Entity::find()`, or a `SelectStatement` for a join.
+/// A statement that reads rows: a query of SeaORM, such as `Entity::find()`, or a `SelectStatement` of sea-query.
 pub(in crate::store) trait ReadStatement {
     fn into_select(self) -> SelectStatement;
 }
@@ -255,8 +255,8 @@ where
     Ok(active.try_into_model()?)
 }
 
-/// Returns the text of a statement from a cache; builds the text if it is not there. The key of the cache is the entity, `verb` (such as
-/// `insert`), the columns that the statement sets, and the database.
+/// Returns the text of a statement from a cache; builds the text if it is not there. The key of the cache is the entity, `verb`, the
+/// columns that the statement sets, and the database. `verb` is `insert`, `update`, or the SQL of the computed column of an insertion.
 fn cached_sql<E: EntityTrait>(verb: &'static str, set: &[E::Column], backend: DbBackend, build: impl FnOnce() -> String) -> Arc<str> {
     type StatementKey = (TypeId, &'static str, u64, bool);
     static TEXTS: LazyLock<RwLock<HashMap<StatementKey, Arc<str>>>> = LazyLock::new(RwLock::default);
@@ -448,8 +448,8 @@ impl Write {
         self.all(select_sql(query, self.backend())?, decode).await
     }
 
-    /// Like [`Write::select`], and locks the rows until the end of the transaction (see [`Sql::lock_rows`]). SQLite needs no row locks,
-    /// since it has only one writer at a time.
+    /// Like [`Write::select`], and locks the rows with `FOR NO KEY UPDATE` until the end of the transaction ([`Sql::lock_rows`] explains
+    /// the kind of lock). SQLite needs no row locks, since it has only one writer at a time.
     pub(in crate::store) async fn select_for_update<T>(
         &self,
         query: impl ReadStatement,

@@ -36,7 +36,7 @@ impl Db {
 }
 
 impl Sql {
-    /// Appends the condition that `column` is this store, if there is one.
+    /// Appends the condition that `column` is the id of `store`. Appends nothing if `store` is `None`.
     pub(in crate::store) fn and_of_store(&mut self, column: &str, store: Option<&StoreId>) -> &mut Self {
         match store {
             Some(store) => self.push(" AND ").push(column).push(" = ").text(store.as_str()),

@@ -78,7 +78,8 @@ impl PagedRow for Conversation {
 
 impl MovingRow for Conversation {}
 
-/// The query for the conversation `$2` and its account, as [`Db::thread`] returns them.
+/// The query for a conversation and its account, as [`Db::thread`] returns them. Its parameters are the ids of the store and of the
+/// conversation.
 static THREAD: FixedQuery = FixedQuery::new(|| {
     use conversations::{
         Column::{AccountId, Channel, DisplayName, Id, StoreId},

@@ -26,7 +26,8 @@ use crate::{
     },
 };
 
-/// The query for the latest conversation on the account `$2` whose contact has the primary phone `$3`.
+/// The query for the latest conversation on an account whose contact has a primary phone. Its parameters are the ids of the store and of
+/// the account, and the phone.
 static CONVERSATION_WITH_PHONE: FixedQuery = FixedQuery::new(|| {
     use contacts::Column::{Id, Phone, StoreId};
     let contact = Query::select()
@@ -40,26 +41,26 @@ static CONVERSATION_WITH_PHONE: FixedQuery = FixedQuery::new(|| {
     query.order_by(conversations::Column::SortAt, Order::Desc).order_by(conversations::Column::Id, Order::Desc).limit(1).take()
 });
 
-/// The query for the contact with the primary e-mail address `$2`, in lower case.
+/// The query for the contact with a primary e-mail address. Its parameters are the id of the store, and the address in lower case.
 static CONTACT_BY_EMAIL: FixedQuery = FixedQuery::new(|| records_by::<Contact>([contacts::Column::StoreId, contacts::Column::EmailKey]));
 
-/// The query for the contact with the primary phone `$2`.
+/// The query for the contact with a primary phone. Its parameters are the id of the store, and the phone.
 static CONTACT_BY_PHONE: FixedQuery = FixedQuery::new(|| records_by::<Contact>([contacts::Column::StoreId, contacts::Column::Phone]));
 
-/// The query for the newest message of the conversation `$2`.
+/// The query for the newest message of a conversation. Its parameters are the ids of the store and of the conversation.
 static NEWEST_MESSAGE: FixedQuery = FixedQuery::new(|| {
     use messages::Column::{ConversationId, Id, SentAt, StoreId};
     let mut query = records_by::<Message>([StoreId, ConversationId]);
     query.order_by(SentAt, Order::Desc).order_by(Id, Order::Desc).limit(1).take()
 });
 
-/// The query for the open ticket of the conversation `$2`.
+/// The query for the open ticket of a conversation. Its parameters are the ids of the store and of the conversation.
 static OPEN_TICKET: FixedQuery = FixedQuery::new(|| {
     use tickets::Column::{ConversationId, IsOpen, StoreId};
     records_by::<Ticket>([StoreId, ConversationId]).and_where(IsOpen.eq(true)).take()
 });
 
-/// The query for the ticket of the conversation `$2` that was opened last.
+/// The query for the ticket of a conversation that was opened last. Its parameters are the ids of the store and of the conversation.
 static LATEST_TICKET: FixedQuery = FixedQuery::new(|| {
     use tickets::Column::{ConversationId, Id, OpenedAt, StoreId};
     let mut query = records_by::<Ticket>([StoreId, ConversationId]);
@@ -112,7 +113,8 @@ impl Write {
     }
 
     /// Finds the conversation whose `reference_id` is `name`, the channel's id of the conversation. If there is none, finds the latest
-    /// conversation whose `reference_id` is one of its former ids, `former`. The conversation is locked until the end of the transaction.
+    /// conversation whose `reference_id` is one of `former`, other spellings of the id, which an import may have stored. The conversation
+    /// is locked until the end of the transaction.
     pub async fn conversation_of_thread(&self, account: &AccountId, name: &str, former: &[String]) -> Result<Option<Conversation>> {
         use conversations::Column::{AccountId, Id, ReferenceId, SortAt, StoreId};
         let names = std::iter::once(name).chain(former.iter().map(String::as_str));

@@ -37,7 +37,8 @@ impl NumberedTable {
         query
     }
 
-    /// Returns the query for the first store after the store `last` (all stores if empty) with a row that has no number.
+    /// Returns the query for the next store with a row that has no number: the first such store, in the order of ids, after the id `last`.
+    /// An empty `last` comes before all ids.
     fn next_store(self, last: &str, of: Option<&StoreId>) -> SelectStatement {
         self.unnumbered(Column::StoreId, of).and_where(Expr::col(Column::StoreId).gt(last)).limit(1).to_owned()
     }

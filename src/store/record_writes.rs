@@ -33,13 +33,13 @@ use crate::{
     },
 };
 
-/// The query for the account `$2`.
+/// The query for an account. Its parameters are the ids of the store and of the account.
 static ACCOUNT_BY_ID: FixedQuery = FixedQuery::new(|| records_by::<Account>([accounts::Column::StoreId, accounts::Column::Id]));
 
-/// The query for the ticket `$2`.
+/// The query for a ticket. Its parameters are the ids of the store and of the ticket.
 static TICKET_BY_ID: FixedQuery = FixedQuery::new(|| records_by::<Ticket>([tickets::Column::StoreId, tickets::Column::Id]));
 
-/// The query for the contact `$2`.
+/// The query for a contact. Its parameters are the ids of the store and of the contact.
 static CONTACT_BY_ID: FixedQuery = FixedQuery::new(|| records_by::<Contact>([contacts::Column::StoreId, contacts::Column::Id]));
 
 impl Write {

@@ -17,8 +17,8 @@ use crate::{
     },
 };
 
-/// The columns of a message that the search index needs, and the table that contains them. `$1` is the store. [`CONTACTS`] is the same for
-/// contacts.
+/// The columns of a message that the search index needs, and the table that contains them. `$1` is the id of the store. [`CONTACTS`] has
+/// the same for contacts.
 const MESSAGES: (&str, &str) = (
     "id, sent_at, text, payload, (SELECT c.email_subject FROM conversations c WHERE c.store_id = $1 \
      AND c.id = messages.conversation_id)",

@@ -67,7 +67,7 @@ macro_rules! changes {
 
 changes!(InsertStatement, UpdateStatement, DeleteStatement);
 
-/// A statement that reads rows: `Entity::find()`, or a `SelectStatement` for a join.
+/// A statement that reads rows: a query of SeaORM, such as `Entity::find()`, or a `SelectStatement` of sea-query.
 pub(in crate::store) trait ReadStatement {
     fn into_select(self) -> SelectStatement;
 }
@@ -255,8 +255,8 @@ where
     Ok(active.try_into_model()?)
 }
 
-/// Returns the text of a statement from a cache; builds the text if it is not there. The key of the cache is the entity, `verb` (such as
-/// `insert`), the columns that the statement sets, and the database.
+/// Returns the text of a statement from a cache; builds the text if it is not there. The key of the cache is the entity, `verb`, the
+/// columns that the statement sets, and the database. `verb` is `insert`, `update`, or the SQL of the computed column of an insertion.
 fn cached_sql<E: EntityTrait>(verb: &'static str, set: &[E::Column], backend: DbBackend, build: impl FnOnce() -> String) -> Arc<str> {
     type StatementKey = (TypeId, &'static str, u64, bool);
     static TEXTS: LazyLock<RwLock<HashMap<StatementKey, Arc<str>>>> = LazyLock::new(RwLock::default);

@@ -226,7 +226,7 @@ impl Db {
 
     /// Like [`Db::postgres_changes`], in a distributed database: the log is on several nodes, and all other values are on the coordinator.
     /// The snapshot is taken before the log is read: the log then shows at least the changes that the snapshot shows. Whether entries were
-    /// deleted is read last, since a deletion is stored before its entries are deleted.
+    /// deleted is read last: before entries are deleted, `forgotten_changes` is updated, so this read notices every deletion.
     async fn distributed_changes(&self, mark: &LogPosition, limit: i64, store: Option<&StoreId>) -> Result<Option<ChangesSince>> {
         let now = self.first(Sql::fixed("SELECT pg_current_snapshot()::text"), |cells| cells.take::<String>()).await?.unwrap_or_default();
         let (end, in_progress) = unseen_of(&mark.snapshot)?;
@@ -259,8 +259,8 @@ fn page_of_round(mark: &LogPosition, now: &str, rows: Vec<LoggedChange>, limit: 
     ChangesSince { changes: rows.into_iter().flat_map(each).collect(), mark: reached, more }
 }
 
-/// Returns the transactions that a snapshot did not show: the least id that was not assigned yet, and the ids of those in progress. The text
-/// of a snapshot has three parts: `xmin:xmax:ids in progress`.
+/// Returns the transactions that a snapshot did not show: the least id that was not assigned yet, and the ids of those in progress. The
+/// text of a snapshot has three parts: `xmin:xmax:ids in progress`.
 fn unseen_of(snapshot: &str) -> Result<(i64, Vec<i64>)> {
     let damaged = || Error::Damaged(format!("`{snapshot}` is no snapshot"));
     let mut parts = snapshot.split(':').skip(1);

@@ -164,8 +164,8 @@ impl Db {
     }
 }
 
-/// Returns the tables whose changes statement-level triggers record for the change feed: table, kind of record, and the column with the
-/// record's id.
+/// Returns the tables whose changes are recorded for the change feed by statement-level triggers, until the database is distributed: table,
+/// kind of record, and the column with the record's id.
 fn small_record_tables() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
     RECORD_TABLES.into_iter().filter(|(table, ..)| !LARGE_RECORD_TABLES.contains(table))
 }

@@ -14,7 +14,7 @@ use crate::{
     store::{Db, Result, entity::webhooks, sql::Sql, sql_from_entities::is},
 };
 
-/// Returns the query for the number of webhooks that were disabled for a reason, and the number of those that are failing.
+/// Returns the query for two numbers: the disabled webhooks for which a reason is stored, and the enabled webhooks whose deliveries fail.
 fn webhook_counts() -> SelectStatement {
     use webhooks::Column;
     let disabled = Condition::all().add(is(Column::Enabled, false)).add(Column::DisabledReason.is_not_null());
@@ -24,8 +24,8 @@ fn webhook_counts() -> SelectStatement {
 }
 
 impl Db {
-    /// Reads the numbers. The metric that counts SQL statements leaves out the statements of this function: otherwise each scrape of the
-    /// metrics would change that count.
+    /// Reads the values of [`Backlogs`]. The metric that counts SQL statements leaves out the statements of this function: otherwise each
+    /// scrape of the metrics would change that count.
     pub async fn backlogs(&self) -> Result<Backlogs> {
         self.uncounted().read_backlogs().await
     }

@@ -111,7 +111,7 @@ impl<P: StoreTarget> AttemptPicker<P> {
 pub struct Allotment<P>(HashMap<P, usize>);
 
 impl<P: StoreTarget> Allotment<P> {
-    /// Takes one attempt of a target's number. Returns whether one was left.
+    /// Subtracts one from a target's number of attempts. Returns `false` if no attempt was left.
     pub fn take(&mut self, place: &P) -> bool {
         let left = self.0.get_mut(place).filter(|left| **left > 0);
         left.map(|left| *left -= 1).is_some()
@@ -127,7 +127,7 @@ impl<P: StoreTarget> Allotment<P> {
         self.0.into_iter()
     }
 
-    /// Returns the allotments of the stores, each with its store.
+    /// Splits the allotment into one for each store.
     fn by_store(self) -> BTreeMap<StoreId, Self> {
         let mut stores = BTreeMap::new();
         for (place, attempts) in self.0 {

@@ -68,7 +68,8 @@ impl Write {
     /// further attempt. Returns the number of deleted rows. To delete a subscription, the service first calls this function until it
     /// returns 0.
     pub async fn prune_attempts(&self, id: &WebhookId, limit: u64) -> Result<u64> {
-        // Each outer statement names the store for a distributed database (Citus). SQLite would then read all rows of the store.
+        // On PostgreSQL each DELETE also compares the store's id outside its subquery, so that a distributed database (Citus) runs it on
+        // one node. With this comparison, SQLite would read all rows of the store.
         let settled = deliveries::Entity::find()
             .select_only()
             .column(deliveries::Column::Position)
@@ -416,8 +417,8 @@ impl Db {
     }
 }
 
-/// Returns the query for the due deliveries of the subscriptions of one store or of all stores, at most `room.each` of one subscription, the
-/// longest due first.
+/// Returns the query for the due deliveries of the subscriptions of one store or of all stores, at most `room.each` of one subscription,
+/// the longest due first.
 fn due(backend: DbBackend, now: Timestamp, room: AttemptLimits<'_, StoreWebhook>, of: Option<&StoreId>) -> SelectStatement {
     use deliveries::{Column, Entity};
     // The join has two forms. With `IN`, PostgreSQL would run the inner query for every row of `deliveries`. SQLite has no `LATERAL`.

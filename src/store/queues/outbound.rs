@@ -144,7 +144,7 @@ impl Write {
         Ok(())
     }
 
-    /// Stores the delivery state of a message and the reason of a failure. Returns the message.
+    /// Stores the delivery state of a message and the reason of a failure. Returns the message, or `None` if it does not exist.
     pub async fn save_delivery(&self, id: &MessageId, delivery: Delivery, failure: Option<&str>) -> Result<Option<Message>> {
         let saved = Query::update()
             .table(messages::Entity)
@@ -226,7 +226,8 @@ impl Db {
     ) -> Result<Vec<ClaimedMessage>> {
         let of_room = |of: Option<&StoreId>| {
             let mut query = due(now, of);
-            // Messages of a store or account at its limit of concurrent attempts must not fill `CANDIDATES` and hide other messages.
+            // Leaves out the stores and accounts at their limit of concurrent attempts. The query reads at most `CANDIDATES` messages, so
+            // messages that cannot be sent now could keep it from reading others.
             for store in room.full_stores() {
                 query.and_where(outbound::Column::StoreId.ne(store));
             }
@@ -255,7 +256,8 @@ impl Db {
     ) -> Result<Vec<ClaimedMessage>> {
         use outbound::Column;
         let mut query = due(now, Some(&store));
-        // Reads only the messages of accounts for which an attempt may start: other messages could fill `CANDIDATES` and hide them.
+        // Reads only the messages of accounts for which an attempt may start. The query reads at most `CANDIDATES` messages, so messages of
+        // other accounts could keep it from reading these.
         query.and_where(among(Column::AccountId, allotted.targets().map(|(_, account)| account)));
         query.lock_with_behavior(LockType::Update, LockBehavior::SkipLocked);
         let tx = self.begin().await?;

@@ -106,7 +106,8 @@ impl Write {
         self.update(changed).await
     }
 
-    /// Adds a secret to a key. The other secrets of the key expire at `others_end`, unless they expire earlier; a new key has none.
+    /// Adds a secret to a key. The other secrets of the key expire at `others_end`, unless they expire earlier. `others_end` is `None` for
+    /// a new key, which has no other secrets.
     pub async fn add_key_secret(&self, key: &ApiKey, hash: &SecretHash, others_end: Option<Timestamp>) -> Result<()> {
         if let Some(others_end) = others_end {
             let shortened = api_key_secrets::Entity::update_many()

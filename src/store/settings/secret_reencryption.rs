@@ -32,6 +32,7 @@ const REENCRYPTION_BATCH: usize = 200;
 /// The result of a re-encryption of secrets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReencryptionResult {
+    /// The number of secrets that were encrypted.
     pub sealed: u64,
     /// The number of secrets that no key of this process decrypts.
     pub unreadable: u64,

@@ -132,8 +132,8 @@ impl Write {
         self.all(select_sql(query, self.backend())?, decode).await
     }
 
-    /// Like [`Write::select`], and locks the rows until the end of the transaction (see [`Sql::lock_rows`]). SQLite needs no row locks,
-    /// since it has only one writer at a time.
+    /// Like [`Write::select`], and locks the rows with `FOR NO KEY UPDATE` until the end of the transaction. The comment on
+    /// `Sql::lock_rows` explains the kind of lock. SQLite needs no row locks, since it has only one writer at a time.
     pub(in crate::store) async fn select_for_update<T>(
         &self,
         query: impl ReadStatement,

@@ -1,4 +1,8 @@
 //! Ticket queries: a ticket by its id, the paginated list with its filters, and the time window of a ticket's messages.
+//!
+//! A Bloom pre-filter tests bits that are stored with each ticket. If the bits prove that a ticket lacks the wanted label or field value,
+//! the statement skips the ticket without a look-up (`bloom_filters`). The parameter `start` is the driving condition: the condition of the
+//! filter by whose index the list is read (`driving_index`).
 
 use std::borrow::Cow;
 
@@ -78,7 +82,8 @@ impl PagedRow for Ticket {
 
 impl MovingRow for Ticket {}
 
-/// The query for the window of the messages of the ticket `$2`, as [`Db::ticket_window`] returns it.
+/// The query for the window of a ticket's messages, as [`Db::ticket_window`] returns it. Its parameters are the ids of the store and of the
+/// ticket.
 static TICKET_WINDOW: FixedQuery = FixedQuery::new(|| {
     use tickets::{
         Column::{ClosedAt, ConversationId, Id, IsOpen, OpenedAt, StoreId},
@@ -164,9 +169,9 @@ impl Db {
         mut conditions: Sql,
     ) -> Sql {
         let source = self.ticket_source(filter, shown, tests, start, &mut conditions);
-        // Few tickets pass two Bloom pre-filters with a single choice each, so few need the remaining look-ups. PostgreSQL's planner does
-        // not know that: without fences (`OFFSET 0`) it would read every field value that passes a test. After only one such pre-filter, or
-        // after a pre-filter with many choices, reading every value is faster.
+        // Few tickets pass two Bloom pre-filters that each compare with a single bit pattern (choice), so few need the remaining look-ups.
+        // PostgreSQL's planner does not know that: without fences (`OFFSET 0`) it would read every field value that passes a test. After
+        // only one such pre-filter, or after a pre-filter with many choices, reading every value is faster.
         let sifts = |sieve: &BloomPreFilter| sieve.choice_count() == 1;
         let labels = filter.labels.as_ref().and_then(BloomPreFilter::of_labels).iter().any(sifts);
         let sifting = tests
@@ -214,8 +219,8 @@ impl Db {
     }
 
     /// Returns a subquery that applies the Bloom pre-filters within the covering index, joined with `tickets` for the tickets that pass.
-    /// For tickets that do not pass, only the index is read. A plain scan of `tickets` would take longer: SQLite would record the position
-    /// of each row before it tests the columns of the index.
+    /// For tickets that do not pass, only the index is read. A plain scan of `tickets` would take longer: for each row, SQLite would
+    /// record its position in the table before it tests the columns of the index.
     fn pre_filtered_source(
         &self,
         filter: &TicketFilter,

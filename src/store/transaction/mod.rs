@@ -1,5 +1,5 @@
-//! Write transactions of requests ([`mod@write`]), which also write events, the change log and idempotency keys, and write transactions of
-//! the server itself ([`system_transaction`]).
+//! Write transactions of two kinds. A transaction on one store ([`store_transaction`]) also writes events, the change log and idempotency
+//! keys. A transaction of the server itself ([`system_transaction`]) belongs to no store.
 
 pub mod store_transaction;
 pub mod stored_response_retention;

@@ -50,13 +50,13 @@ use crate::{
 /// The most rows of one INSERT, since the databases limit the number of values in a statement.
 const ROWS_MAX: usize = 500;
 
-/// The query for the conversation `$2`.
+/// The query for a conversation. Its parameters are the ids of the store and of the conversation.
 static CONVERSATION_BY_ID: FixedQuery = FixedQuery::new(|| {
     use conversations::Column::{Id, StoreId};
     records_by::<Conversation>([StoreId, Id])
 });
 
-/// The query for the id of the open ticket of the conversation `$2`.
+/// The query for the id of a conversation's open ticket. Its parameters are the ids of the store and of the conversation.
 pub(in crate::store) static OPEN_TICKET: FixedQuery = FixedQuery::new(|| {
     use tickets::Column::{ConversationId, Id, IsOpen, StoreId};
     let query =
@@ -79,7 +79,8 @@ pub struct Write {
     epoch: u64,
     /// On PostgreSQL: statements that are held back until the next statement and sent in one batch with it.
     later: Mutex<Vec<Sql>>,
-    /// Whether [`Write::run`] or [`Write::run_deferred`] was called, that is, whether rows may have changed.
+    /// Whether [`Write::run`] or [`Write::run_deferred`] was called, that is, whether rows may have changed. [`Write::returned`] does not
+    /// set this flag; its callers also run other statements that change rows.
     wrote: AtomicBool,
     own: Arc<OwnChangeQueue>,
     on_statement: Option<OnStatement>,

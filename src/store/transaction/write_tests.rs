@@ -38,7 +38,7 @@ async fn with_ticket(fixture: Fixture) -> Fixture {
     fixture
 }
 
-/// Runs the statements of sending a message, without the commit. Returns the conversation's open ticket, which it marks as answered.
+/// Runs the statements of sending a message, without the commit. Marks the conversation's open ticket as answered, and returns its id.
 async fn send(write: &Write, id: &str) -> Result<Option<TicketId>> {
     let (mut thread, ticket) = write.conversation_with_ticket(&conversation()).await?.expect("the conversation");
     let at = write.now();

@@ -7,6 +7,7 @@ use crate::{
     delivery_receiver::{Endpoint, PRIVATE, until},
     fixture::channels,
     harness::{ALL_SCOPES, Database, Server, has_postgres},
+    webhooks,
 };
 
 fn page(api: &Api) -> String {
@@ -26,6 +27,9 @@ fn metrics_show_failing_deliveries() {
     let database = Database::with(&[("shop", channels())]);
     let endpoint = Endpoint::replying(|_| ("500 Internal Server Error", String::new()));
     database.run(&["webhook", "create", "--store", "shop", "--url", &endpoint.url()]);
+    // A webhook that its owner disables counts neither as failing nor as disabled because of failures.
+    let switched_off = webhooks::create(&database, &endpoint.url(), &[]);
+    webhooks::run(&database, "disable", &switched_off, &[]);
     // Leaves out the first setting of `PRIVATE`, which simulates the channels. Without this setting, the server cannot send through LINE,
     // so LINE messages fail.
     let server = Server::start_with(database, &PRIVATE[1..]);
@@ -65,9 +69,9 @@ fn metrics_show_failing_deliveries() {
     server.database.sql("UPDATE events SET occurred_at = occurred_at - 90000");
     let oldest = value(&page(&api), "counterpart_delivery_oldest_waiting_seconds{queue=\"webhooks\"}");
     assert!(oldest.is_some_and(|seconds| seconds >= 90.0), "{oldest:?}");
-    server.database.sql("UPDATE webhooks SET enabled = FALSE, disabled_reason = 'gone'");
+    server.database.sql("UPDATE webhooks SET enabled = FALSE, disabled_reason = 'gone' WHERE enabled = TRUE");
     assert_eq!(value(&page(&api), "counterpart_webhooks_disabled"), Some(1.0));
-    server.database.sql("UPDATE webhooks SET enabled = TRUE, disabled_reason = NULL");
+    server.database.sql("UPDATE webhooks SET enabled = TRUE, disabled_reason = NULL WHERE disabled_reason = 'gone'");
     endpoint.replies(|_| ("200 OK", String::new()));
     api.post("/messages", json!({"conversationId": "conv-web", "text": "b"})).send().ok();
     counted("counterpart_delivery_attempts_total{queue=\"webhooks\",outcome=\"delivered\"}", 1.0);

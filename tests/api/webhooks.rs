@@ -32,7 +32,7 @@ fn lines(printed: &str) -> Vec<Value> {
 
 /// Creates a webhook with the command `webhook create`. Returns the printed webhook, which includes its secret.
 #[track_caller]
-fn create(database: &Database, url: &str, more: &[&str]) -> Value {
+pub fn create(database: &Database, url: &str, more: &[&str]) -> Value {
     let arguments = [&["webhook", "create", "--store", "shop", "--url", url, "--json"], more].concat();
     lines(&database.run(&arguments)).remove(0)
 }
@@ -42,7 +42,7 @@ fn of<'a>(action: &'a str, hook: &'a Value) -> Vec<&'a str> {
 }
 
 #[track_caller]
-fn run(database: &Database, action: &str, hook: &Value, more: &[&str]) -> String {
+pub fn run(database: &Database, action: &str, hook: &Value, more: &[&str]) -> String {
     database.run(&[&of(action, hook)[..], more].concat())
 }
 

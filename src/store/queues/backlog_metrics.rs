@@ -14,12 +14,12 @@ use crate::{
     store::{Db, Result, entity::webhooks, sql::Sql, sql_from_entities::is},
 };
 
-/// Returns the query for two numbers: the disabled webhooks for which a reason is stored, and the enabled webhooks whose deliveries fail.
+/// Returns the query for two numbers: the webhooks that are disabled because their endpoints failed, and the enabled webhooks whose
+/// deliveries fail. A webhook that its owner disabled is in neither number, since its `failing_since` is cleared.
 fn webhook_counts() -> SelectStatement {
     use webhooks::Column;
-    let disabled = Condition::all().add(is(Column::Enabled, false)).add(Column::DisabledReason.is_not_null());
-    let failing = Condition::all().add(is(Column::Enabled, true)).add(Column::FailingSince.is_not_null());
-    let counts = [disabled, failing].map(|condition| Func::count(Expr::case(condition, Expr::Constant(1.into()))));
+    let failing = |enabled| Condition::all().add(is(Column::Enabled, enabled)).add(Column::FailingSince.is_not_null());
+    let counts = [false, true].map(|enabled| Func::count(Expr::case(failing(enabled), Expr::Constant(1.into()))));
     Query::select().exprs(counts).from(webhooks::Entity).to_owned()
 }
 

@@ -120,7 +120,7 @@ impl Write {
         change: &impl WriteStatement,
         decode: impl Fn(&mut Cells<'_>) -> Result<T>,
     ) -> Result<Vec<T>> {
-        self.all(change_sql(change, self.backend())?, decode).await
+        self.run_returning(change_sql(change, self.backend())?, decode).await
     }
 
     /// Runs a query and returns its rows, each decoded by `decode`.

@@ -79,8 +79,7 @@ pub struct Write {
     epoch: u64,
     /// On PostgreSQL: statements that are held back until the next statement and sent in one batch with it.
     later: Mutex<Vec<Sql>>,
-    /// Whether [`Write::run`] or [`Write::run_deferred`] was called, that is, whether rows may have changed. [`Write::returned`] does not
-    /// set this flag; its callers also run other statements that change rows.
+    /// Whether rows may have changed, that is, whether [`Write::run`], [`Write::run_deferred`] or [`Write::run_returning`] was called.
     wrote: AtomicBool,
     own: Arc<OwnChangeQueue>,
     on_statement: Option<OnStatement>,
@@ -184,6 +183,12 @@ impl Write {
                 rows.iter().map(|row| decode(&mut Cells::postgres(row))).collect()
             }
         }
+    }
+
+    /// Runs a statement that changes rows, and returns the rows of its `RETURNING` clause.
+    pub(in crate::store) async fn run_returning<T>(&self, sql: Sql, decode: impl Fn(&mut Cells<'_>) -> Result<T>) -> Result<Vec<T>> {
+        self.wrote.store(true, Ordering::Relaxed);
+        self.all(sql, decode).await
     }
 
     pub(in crate::store) async fn first<T>(&self, sql: Sql, decode: impl Fn(&mut Cells<'_>) -> Result<T>) -> Result<Option<T>> {

@@ -26,15 +26,26 @@ use crate::{
         },
         import::DERIVE_TICKETS,
         row_decoding::Row,
-        sql_from_entities::{FixedQuery, among, model, records, records_by},
+        sql_from_entities::{FixedQuery, among, equals_parameter, model, records, records_by},
         tickets::bloom_filters::{BloomBits, FieldBloomBits},
-        transaction::store_transaction::{OPEN_TICKET, Write},
+        transaction::store_transaction::Write,
         users_teams_labels::role_kind,
     },
 };
 
 /// The query for an account. Its parameters are the ids of the store and of the account.
 static ACCOUNT_BY_ID: FixedQuery = FixedQuery::new(|| records_by::<Account>([accounts::Column::StoreId, accounts::Column::Id]));
+
+/// The query for a conversation. Its parameters are the ids of the store and of the conversation.
+static CONVERSATION_BY_ID: FixedQuery =
+    FixedQuery::new(|| records_by::<Conversation>([conversations::Column::StoreId, conversations::Column::Id]));
+
+/// The query for the id of the open ticket of a conversation. Its parameters are the ids of the store and of the conversation.
+static OPEN_TICKET_ID: FixedQuery = FixedQuery::new(|| {
+    use tickets::Column::{ConversationId, Id, IsOpen, StoreId};
+    let query = tickets::Entity::find().select_only().column(Id).filter(equals_parameter(StoreId, 1));
+    query.filter(equals_parameter(ConversationId, 2)).filter(IsOpen.eq(true)).into_query()
+});
 
 /// The query for a ticket. Its parameters are the ids of the store and of the ticket.
 static TICKET_BY_ID: FixedQuery = FixedQuery::new(|| records_by::<Ticket>([tickets::Column::StoreId, tickets::Column::Id]));
@@ -48,6 +59,25 @@ impl Write {
     /// earlier one.
     pub async fn locked_account(&self, id: &AccountId) -> Result<Option<Account>> {
         self.first_locked(ACCOUNT_BY_ID.sql(self.store(), &[id.as_str()])).await
+    }
+
+    /// Reads a conversation and locks it until the end of the transaction.
+    pub async fn conversation(&self, id: &ConversationId) -> Result<Option<Conversation>> {
+        self.first_locked(CONVERSATION_BY_ID.sql(self.store(), &[id.as_str()])).await
+    }
+
+    /// Reads a conversation and its open ticket, and locks both until the end of the transaction. The ticket is read after the conversation
+    /// is locked. A write that opens a ticket locks the conversation, and a write that closes a ticket locks the ticket. So the open ticket
+    /// stays the same until the end of the transaction.
+    pub async fn conversation_with_ticket(&self, id: &ConversationId) -> Result<Option<(Conversation, Option<TicketId>)>> {
+        let [conversation, ticket] = [&CONVERSATION_BY_ID, &OPEN_TICKET_ID].map(|query| query.sql(self.store(), &[id.as_str()]));
+        self.first_locked_with(conversation, ticket, |cells| cells.id()).await
+    }
+
+    /// Finds the open ticket of a conversation and locks it until the end of the transaction. The caller has locked the conversation.
+    pub async fn open_ticket(&self, conversation: &ConversationId) -> Result<Option<TicketId>> {
+        let query = OPEN_TICKET_ID.sql(self.store(), &[conversation.as_str()]);
+        self.first(self.locking(query), |cells| cells.id()).await
     }
 
     pub async fn ticket(&self, id: &TicketId) -> Result<Option<Ticket>> {
@@ -228,7 +258,7 @@ impl Write {
     }
 
     pub async fn has_open_ticket(&self, id: &ConversationId) -> Result<bool> {
-        Ok(self.first(OPEN_TICKET.sql(self.store(), &[id.as_str()]), |_| Ok(())).await?.is_some())
+        Ok(self.first(OPEN_TICKET_ID.sql(self.store(), &[id.as_str()]), |_| Ok(())).await?.is_some())
     }
 
     /// Stores the unread count and the update time of a conversation.

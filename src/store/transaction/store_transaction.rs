@@ -16,16 +16,15 @@ use std::sync::{
 
 use sea_orm::{
     ActiveValue::{NotSet, Set},
-    ColumnTrait, DbBackend, EntityTrait, QueryFilter, QuerySelect, QueryTrait,
+    ColumnTrait, DbBackend, EntityTrait, QueryFilter, QuerySelect,
     sea_query::OnConflict,
 };
 
 use crate::{
     domain::{
         clock::Clock,
-        conversations::Conversation,
         events::Event,
-        ids::{ContactId, ConversationId, MessageId, StoreId, TicketId},
+        ids::{ContactId, MessageId, StoreId},
         messages::Message,
         time::Timestamp,
     },
@@ -36,33 +35,19 @@ use crate::{
             searchable_message::searchable,
         },
         db::{OnStatement, Writes},
-        entity::{changes, conversations, events, idempotency_keys, tickets},
+        entity::{changes, events, idempotency_keys},
         mutex::lock,
         postgres::{connection::QueryResult, transaction::BegunTransaction},
         row_decoding::{Cells, Row},
         settings::encryption_keys::SecretKeys,
         sql::{Param, Sql},
-        sql_from_entities::{FixedQuery, equals_parameter, insert_all, records_by},
+        sql_from_entities::insert_all,
         sqlite::group_commit::GroupMember,
     },
 };
 
 /// The most rows of one INSERT, since the databases limit the number of values in a statement.
 const ROWS_MAX: usize = 500;
-
-/// The query for a conversation. Its parameters are the ids of the store and of the conversation.
-static CONVERSATION_BY_ID: FixedQuery = FixedQuery::new(|| {
-    use conversations::Column::{Id, StoreId};
-    records_by::<Conversation>([StoreId, Id])
-});
-
-/// The query for the id of a conversation's open ticket. Its parameters are the ids of the store and of the conversation.
-pub(in crate::store) static OPEN_TICKET: FixedQuery = FixedQuery::new(|| {
-    use tickets::Column::{ConversationId, Id, IsOpen, StoreId};
-    let query =
-        tickets::Entity::find().select_only().column(Id).filter(equals_parameter(StoreId, 1)).filter(equals_parameter(ConversationId, 2));
-    query.filter(IsOpen.eq(true)).into_query()
-});
 
 /// A write transaction on one store.
 pub struct Write {
@@ -247,45 +232,35 @@ impl Write {
         if self.on_postgres() { DbBackend::Postgres } else { DbBackend::Sqlite }
     }
 
-    /// Reads a conversation and locks it until the end of the transaction.
-    pub async fn conversation(&self, id: &ConversationId) -> Result<Option<Conversation>> {
-        self.first_locked(CONVERSATION_BY_ID.sql(&self.store, &[id.as_str()])).await
-    }
-
-    /// Reads a conversation and its open ticket, and locks both until the end of the transaction. The ticket is read after the conversation
-    /// is locked. A write that opens a ticket locks the conversation, and a write that closes a ticket locks the ticket. So the open ticket
-    /// stays the same until the end of the transaction.
-    pub async fn conversation_with_ticket(&self, id: &ConversationId) -> Result<Option<(Conversation, Option<TicketId>)>> {
-        let WriteConnection::Postgres(begun) = &self.on else {
-            let Some(conversation) = self.conversation(id).await? else { return Ok(None) };
-            return Ok(Some((conversation, self.open_ticket(id).await?)));
-        };
-        let conversation = self.locking(CONVERSATION_BY_ID.sql(&self.store, &[id.as_str()]));
-        let statements = vec![conversation, self.open_ticket_sql(id)];
-        statements.iter().for_each(|_| self.count_statement());
-        let mut answers = self.send_pipelined(begun, statements).await?.into_iter();
-        let (mut found, mut open) = (answers.next().unwrap_or_default().rows, answers.next().unwrap_or_default().rows);
-        let Some(row) = found.pop() else { return Ok(None) };
-        let ticket = open.pop().map(|row| Cells::postgres(&row).id()).transpose()?;
-        Ok(Some((Conversation::decode(&mut Cells::postgres(&row))?, ticket)))
-    }
-
-    /// Finds the open ticket of a conversation and locks it until the end of the transaction. The caller has locked the conversation.
-    pub async fn open_ticket(&self, conversation: &ConversationId) -> Result<Option<TicketId>> {
-        self.first(self.open_ticket_sql(conversation), |cells| cells.id()).await
-    }
-
-    fn open_ticket_sql(&self, conversation: &ConversationId) -> Sql {
-        self.locking(OPEN_TICKET.sql(&self.store, &[conversation.as_str()]))
-    }
-
     /// Reads the first record that a query finds. Locks all records that it finds until the end of the transaction.
     pub(in crate::store) async fn first_locked<T: Row>(&self, sql: Sql) -> Result<Option<T>> {
         self.first(self.locking(sql), T::decode).await
     }
 
+    /// Reads the first record that the first query finds, and the first row that the second one finds. Locks all rows that they find, those
+    /// of the first query first, until the end of the transaction. On PostgreSQL both queries are sent in one batch. `None`: the first query
+    /// finds no record.
+    pub(in crate::store) async fn first_locked_with<T: Row, U>(
+        &self,
+        first: Sql,
+        second: Sql,
+        decode: impl Fn(&mut Cells<'_>) -> Result<U>,
+    ) -> Result<Option<(T, Option<U>)>> {
+        let WriteConnection::Postgres(begun) = &self.on else {
+            let Some(record) = self.first(first, T::decode).await? else { return Ok(None) };
+            return Ok(Some((record, self.first(second, decode).await?)));
+        };
+        let statements = vec![self.locking(first), self.locking(second)];
+        statements.iter().for_each(|_| self.count_statement());
+        let mut answers = self.send_pipelined(begun, statements).await?.into_iter();
+        let (mut records, mut rows) = (answers.next().unwrap_or_default().rows, answers.next().unwrap_or_default().rows);
+        let Some(record) = records.pop() else { return Ok(None) };
+        let row = rows.pop().map(|row| decode(&mut Cells::postgres(&row))).transpose()?;
+        Ok(Some((T::decode(&mut Cells::postgres(&record))?, row)))
+    }
+
     /// Makes a SELECT lock the rows that it finds. SQLite needs no row locks, since it has only one writer at a time.
-    fn locking(&self, mut sql: Sql) -> Sql {
+    pub(in crate::store) fn locking(&self, mut sql: Sql) -> Sql {
         if self.on_postgres() {
             sql.lock_rows();
         }

@@ -45,7 +45,7 @@
 //! - `m0025_failed_messages` creates the table of failed messages (dead letters), and adds the reason why a queued message waits.
 //! - `m0026_cheaper_sends` makes writes of messages cheaper: fewer index entries, and on PostgreSQL cheaper triggers for the feed of
 //!   changes.
-//! - `m0027_numbering_by_store` creates indexes by which events and changes are numbered one store at a time.
+//! - `m0027_indexes_of_unnumbered_rows` creates indexes by which events and changes are numbered one store at a time.
 
 use sea_orm_migration::{prelude::*, sea_orm::DbBackend};
 
@@ -75,7 +75,7 @@ mod m0023_links_by_email;
 mod m0024_endpoint_answers;
 mod m0025_failed_messages;
 mod m0026_cheaper_sends;
-mod m0027_numbering_by_store;
+mod m0027_indexes_of_unnumbered_rows;
 
 pub use m0020_former_sort_positions::LISTS as SORTED_LISTS;
 pub use m0021_record_changes::RECORDS as RECORD_TABLES;
@@ -114,7 +114,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0024_endpoint_answers::Migration),
             Box::new(m0025_failed_messages::Migration),
             Box::new(m0026_cheaper_sends::Migration),
-            Box::new(m0027_numbering_by_store::Migration),
+            Box::new(m0027_indexes_of_unnumbered_rows::Migration),
         ]
     }
 }

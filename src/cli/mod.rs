@@ -26,7 +26,7 @@ mod reindex;
 mod scale;
 mod secrets;
 mod serve;
-mod settings;
+mod settings_access;
 mod startup;
 mod store;
 mod thread_count;
@@ -92,7 +92,7 @@ pub enum Command {
     Webhook(webhook::WebhookCommand),
     /// Give owners and admins access to a store's settings
     #[command(subcommand)]
-    Settings(settings::SettingsCommand),
+    Settings(settings_access::SettingsCommand),
     /// Show the clock of a running server, or advance that of a sandbox
     Clock(clock::ClockCommand),
     /// List or rotate the keys that encrypt the stored secrets of webhooks, bridges and the server

@@ -105,7 +105,8 @@ fn keywords() -> [Vec<Field>; 3] {
     [both, old, new]
 }
 
-/// Returns the fields of objects that are no schemas: the JSON pointer of the object, the name of the field, and two values of the field.
+/// Returns the fields of the objects of a document other than schemas, such as operations and parameters: the JSON pointer of the object,
+/// the name of the field, and two different values for it.
 fn fields() -> Vec<(&'static str, &'static str, Value, Value)> {
     const GET: &str = "/paths/~1a/get";
     const PARAMETER: &str = "/paths/~1a/get/parameters/0";

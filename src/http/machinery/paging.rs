@@ -39,8 +39,8 @@ pub struct PageStep {
 }
 
 impl PageStep {
-    /// Checks the cursor of a list whose filters are parameters of the URL, and returns the request for a page. `filters` is the canonical
-    /// text of these filters, to which the cursor is bound (see [`OpenedCursor::step`]).
+    /// Checks the cursor of a list whose filters are parameters of the URL, and returns the page to be read. `filters` is the canonical text
+    /// of these filters. A cursor that was issued for other filters may be refused (see [`OpenedCursor::step`]).
     pub fn step(
         request: &AuthenticatedRequest,
         operation: &'static str,

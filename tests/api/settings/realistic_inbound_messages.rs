@@ -88,9 +88,9 @@ fn spelled(person: usize, way: usize) -> (&'static str, String) {
 
 /// Returns the inbound message number `n`, in one of the forms that channels really use.
 fn real_shaped(n: usize) -> Value {
-    // Chooses one of the variants `of` of a property. The choice depends on the message's number and on a prime number, which differs for
-    // each property. So the messages combine the variants in many ways.
-    let pick = |prime: usize, of: &[Value]| of[(n * prime + n / of.len()) % of.len()].clone();
+    // Chooses one of a property's `variants`. The choice depends on the message's number and on a prime number, which differs for each
+    // property. So the messages combine the variants in many ways.
+    let pick = |prime: usize, variants: &[Value]| variants[(n * prime + n / variants.len()) % variants.len()].clone();
     let person = (n * 37 + n / PEOPLE) % PEOPLE;
     let (account, reference) = spelled(person, n / PEOPLE + person);
     let message =

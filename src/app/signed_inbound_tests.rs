@@ -46,7 +46,8 @@ struct Signed {
 
 impl Bench {
     async fn new() -> Self {
-        let fixture = Fixture::new().await;
+        // A database of its own, since one of the tests deletes the accepted signatures of all stores.
+        let fixture = Fixture::alone().await;
         let clock = MovableClock::at(NOW * 1000);
         let clocks_and_ids = ClocksAndIds::of(clock.clone(), Arc::new(RandomIds));
         let (db, index) = (fixture.db.clone(), tempfile::tempdir().unwrap());

@@ -8,7 +8,7 @@
 #                                                      time, so it must run on this machine with a readable data folder
 #   --against BINARY                                   also measures another build in the same rounds, with the ratio of the CPU time
 #   --only filters                                     only the cases whose names contain this text, and the case `list` for comparison
-#   --rounds 3  --seconds 3  --connections 16          --seconds is for each case in each round; sends always have 32 connections
+#   --rounds 3  --seconds 3  --connections 16          the defaults; --seconds is for each case and round; sends always have 32 connections
 # Needs wrk and python3. The data is in TMPDIR, which must be on a disk, not in memory.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)

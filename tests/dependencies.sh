@@ -19,7 +19,8 @@ original=https://github.com/RustSec/advisory-db
 advisories=${COUNTERPART_ADVISORIES:-$original}
 tools=${COUNTERPART_TOOLS:-${XDG_CACHE_HOME:-$HOME/.cache}/counterpart-tools}/dependencies
 
-# Installs prebuilt tools, since compiling them takes long. The list is copied last, so that an interrupted installation is repeated.
+# Installs prebuilt tools, since compiling them takes long. The list of tools is copied last, so that an interrupted installation is
+# repeated.
 install() {
     if ! cmp -s tests/dependency_audit_tools.txt "$tools/installed.txt"; then
         rm -rf -- "$tools"

@@ -73,7 +73,7 @@ const GENERATED_CODE: [&str; 8] = [
     "type-name-changed",
 ];
 
-/// Rules about removed parts. The removal of a deprecated part is compatible from the sunset of the part on.
+/// Rules about removed parts. The removal of a deprecated part is compatible once its sunset has been reached.
 const REMOVALS: [&str; 11] = [
     "operation-removed",
     "webhook-removed",
@@ -89,7 +89,7 @@ const REMOVALS: [&str; 11] = [
 ];
 
 impl Severities {
-    /// Returns the names in the file of severities that are not identifiers of rules.
+    /// Returns the keys of `rules` that are not the identifier of any rule.
     pub fn unknown(&self) -> Vec<&str> {
         self.rules.keys().map(String::as_str).filter(|id| Rule::of(id).is_none()).collect()
     }

@@ -57,7 +57,7 @@ pub(super) fn discriminator(differ: &mut Differ, at: &Location, old: &Object, ne
                     differ.report_detail(&rules::RESTATED, at, &format!("mapping {value}"));
                 }
                 (Some(old), Some(new)) => differ.report_full(&rules::MAPPING_CHANGED, at, Some(value), Some(old), Some(new)),
-                // Without a mapping, the name of a schema is its discriminator value. A mapping entry that states the same has no effect.
+                // Without a mapping, the name of a variant is its discriminator value. A mapping entry that repeats this has no effect.
                 (Some(target), None) if implied(new, value, target) => {
                     differ.report_detail(&rules::RESTATED, at, &format!("mapping {value}"))
                 }
@@ -72,7 +72,7 @@ pub(super) fn discriminator(differ: &mut Differ, at: &Location, old: &Object, ne
 }
 
 /// Whether the target of a discriminator value was only renamed: the old schema does not refer to the new target, and the new schema does
-/// not refer to the old one. The contents of the two targets are compared elsewhere, as variants.
+/// not refer to the old target. The contents of the two targets are compared elsewhere, as variants.
 fn renamed(schemas: [&Object; 2], targets: [&String; 2]) -> bool {
     let knows = |schema: &Object, target: &String| {
         let target = reference_of_mapping(target);

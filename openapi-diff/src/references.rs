@@ -15,7 +15,7 @@ use super::{
 /// The maximum number of references in a chain. A longer chain counts as a loop.
 pub(super) const MAX_REFERENCE_CHAIN: usize = 100;
 
-/// One of the two documents, with indexes of its references.
+/// One of the two compared documents, with indexes of its references.
 #[derive(Debug)]
 pub(super) struct DocumentIndex<'a> {
     pub document: &'a Document,
@@ -26,8 +26,9 @@ pub(super) struct DocumentIndex<'a> {
     /// occurs twice is left out.
     anchors: HashMap<&'a str, (String, &'a Value)>,
     /// Schemas by their `$id`. Each schema has an entry for the whole identifier and one for the last path segment of the identifier.
+    /// A key of several schemas is left out.
     ids: HashMap<&'a str, &'a Value>,
-    /// Every reference of the document and of its files.
+    /// Every reference in the document and in the files that it refers to.
     all: BTreeSet<String>,
 }
 
@@ -128,7 +129,7 @@ impl<'a> DocumentIndex<'a> {
         Some(format!("#/components/schemas/{}", super::values::step(name)))
     }
 
-    /// Whether a reference leads back to itself, by references and `allOf` alone.
+    /// Whether a chain of references and parts of `allOf` leads from a reference back to the same reference.
     pub fn is_cyclic(&self, start: &str) -> bool {
         let (mut seen, mut todo) = (HashSet::new(), Vec::from_iter(self.target(start)));
         while let Some(value) = todo.pop() {
@@ -196,7 +197,7 @@ impl<'a> DocumentIndex<'a> {
         found
     }
 
-    /// Returns every reference of the document and of its files.
+    /// Returns every reference in the document and in the files that it refers to.
     pub fn all_references(&self) -> &BTreeSet<String> {
         &self.all
     }

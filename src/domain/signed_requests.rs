@@ -17,8 +17,8 @@ pub const SIGNATURE: &str = "webhook-signature";
 /// The maximum difference between the time that a request states and the time of the server, in milliseconds.
 const TOLERANCE_MILLIS: i64 = 5 * 60 * 1000;
 /// How long an accepted request is remembered, in milliseconds after the time that the request states. This is longer than the tolerance,
-/// since the clocks of server processes differ: a process whose clock is slow still accepts a repetition after the tolerance is over by the
-/// clocks of the other processes.
+/// since the clocks of server processes differ: a process whose clock is slow would accept a repetition of the request for longer than the
+/// other processes.
 const REMEMBERED_MILLIS: i64 = 60 * 60 * 1000;
 
 const MAX_ID_BYTES: usize = 256;

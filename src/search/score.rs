@@ -43,7 +43,8 @@ pub fn length(terms: u32) -> u8 {
     FieldNormReader::fieldnorm_to_id(terms)
 }
 
-/// Returns the weight (inverse document frequency), in units of 1 / `COARSE`, of a condition that `having` of `all` records fulfil.
+/// Returns the weight (inverse document frequency) of a condition, in units of 1 / `COARSE`. `having` is the number of records that fulfil
+/// the condition, and `all` the number of all records.
 pub fn weight(having: u64, all: u64) -> u8 {
     let having = having.min(all) as f64;
     let rarity = 1.0 + (all as f64 - having + 0.5) / (having + 0.5);

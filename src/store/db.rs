@@ -57,7 +57,7 @@ use crate::store::{
     write_timeout::WRITE_WAIT,
 };
 
-/// Once SQLite's WAL has this many pages, a checkpoint copies it into the file. The limit is high (64 MB at the usual page size): a
+/// Once SQLite's WAL has this many pages, a checkpoint copies it into the file. The limit is high (64 MB at the page size of new files): a
 /// checkpoint copies a page only once, however many writes changed the page, so a longer WAL costs less per write. With larger pages the
 /// length in bytes grows in proportion.
 pub(in crate::store) const LOG_PAGES: u32 = 32_000;
@@ -330,7 +330,7 @@ impl Db {
         &self.gathered
     }
 
-    /// Returns the callback that counts statements. The caller has to call it for each statement that it runs.
+    /// Returns the callback that counts statements. The code that runs a statement has to call it.
     pub(in crate::store) fn on_statement(&self) -> Option<&OnStatement> {
         self.on_statement.as_ref()
     }

@@ -172,7 +172,7 @@ impl Sql {
         text
     }
 
-    /// Cuts off the SQL that begins at the byte offset `at`, and returns it. Its values stay bound.
+    /// Cuts off the SQL that begins at the byte offset `at`, and returns it. The values of the cut-off SQL stay in this [`Sql`].
     pub fn split_off(&mut self, at: usize) -> String {
         self.text.split_off(at)
     }

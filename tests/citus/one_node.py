@@ -43,7 +43,7 @@ WRITES = [
     ("POST", "/v1/conversations/mark-read", {"conversationId": "c{n}"}),
     ("POST", "/v1/contacts", {"firstName": "New {i}"}),
 ]
-# The records that the requests ask for. Each store has them in addition to the records that all drills use.
+# The records that the requests ask for. drill.py imports them into each store, together with the records of `server.records`.
 RECORDS = [{"kind": "label", "record": {"id": f"l{n}", "label": f"Label {n}", "color": "#000000"}} for n in range(2)] + [
     {"kind": "ticket", "record": {
         "id": f"t{n}", "conversationId": f"c{n}", "contactId": f"k{n}", "accountId": "a1", "channel": "widget", "isOpen": True,

@@ -13,7 +13,7 @@ stop_servers() {
 }
 
 # printed FILE PATTERN: waits until FILE, the output of the newest server, has a line that matches the extended regular expression PATTERN.
-# Prints the group of the match. Returns 1 if the server ends first, or after 30 seconds.
+# Prints the first group of the match. Returns 1 if the server ends first, or after 30 seconds.
 printed() {
     local n found
     for n in $(seq 300); do

@@ -343,7 +343,7 @@ impl<'a> AppliedSchema<'_, '_, 'a> {
     }
 }
 
-/// Returns the validity of a value whose type a keyword does not apply to: valid if the keyword is known, else undecided.
+/// Returns the result of a keyword that does not apply to the type of the value: valid if the keyword is known, else undecided.
 fn if_known(key: &str) -> Validity {
     const KNOWN: [&str; 29] = [
         "minimum",
@@ -421,8 +421,8 @@ pub(in super::super) fn is_of(value: &Value, name: &str) -> bool {
     }
 }
 
-/// Whether `dependentRequired` makes the property `name` required if another property is present. A generated value may hold such a
-/// property even if the schema does not declare it.
+/// Whether `dependentRequired` makes the property `name` required if another property is present. If so, a generated value may contain
+/// `name` even if the schema does not declare this property.
 pub(in super::super) fn depends_on(schema: &Object, name: &str) -> bool {
     let dependent = schema.get("dependentRequired").map(members);
     dependent.is_some_and(|dependent| dependent.values().any(|names| items(Some(names)).iter().any(|needed| needed == name)))

@@ -17,8 +17,8 @@ use crate::{
 /// The number of records per query.
 const PAGE: i64 = 1_000;
 
-/// Returns the path of the SQLite database next to a file. The database contains the records of the copy and its position in the
-/// change feed.
+/// Returns the path of the SQLite database next to a file. The database contains the records of the copy, and the copy's position in
+/// the change feed.
 pub fn state_of(file: &Path) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push(".copy-state");

@@ -79,7 +79,7 @@ pub struct RefusedRequest {
     /// Requests that cause the state in which this request is refused. They are sent before this request.
     #[serde(default)]
     pub before: Vec<ExampleRequest>,
-    /// Requests that undo this state. They are sent after this request.
+    /// Requests that undo the effects of `before`. They are sent after this request.
     #[serde(default)]
     pub after: Vec<ExampleRequest>,
 }

@@ -1,5 +1,5 @@
 //! On PostgreSQL, the server and the database that assigned the transaction ids in the columns `placed_by` and `left_by` of other tables.
-//! By this row a server notices that the ids come from another server, as after a restore from a dump.
+//! If the row names another server or database, as after a restore from a dump, these ids are invalid.
 
 use sea_orm::entity::prelude::*;
 

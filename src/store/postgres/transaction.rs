@@ -199,7 +199,8 @@ mod tests {
         let first = process(&begun).await;
         assert_eq!(rename(&begun, "Dropped").await, 1);
         drop(begun);
-        // Checks out both connections of the pool, since the connection of the dropped transaction may still be rolling back.
+        // The connection of the dropped transaction may still be rolling back, and is then not the next one from the pool. So the test
+        // checks out both connections of the pool.
         let both = [kept.begin().await.unwrap(), kept.begin().await.unwrap()];
         let mut seen = [process(&both[0]).await, process(&both[1]).await];
         seen.sort_unstable();

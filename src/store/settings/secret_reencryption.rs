@@ -93,7 +93,7 @@ impl Db {
                 let tx = self.begin().await?;
                 set_secure_delete(&tx, "ON").await?;
                 let done = self.reencrypt_batch(&tx, some, &mut resealed).await;
-                // Also after a failure: later writes use the same connection.
+                // The setting is switched off even after a failure, since later writes use the same connection.
                 set_secure_delete(&tx, "OFF").await?;
                 done?;
                 tx.commit().await?;

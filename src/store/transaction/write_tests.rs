@@ -109,7 +109,8 @@ async fn a_write_that_is_dropped_leaves_nothing_and_its_connection_serves_again(
         let write = fixture.db.write(&fixture.store, &clock()).await.unwrap();
         send(&write, &format!("m{round}")).await.unwrap();
         drop(write);
-        // Tests both connections of the pool, since the connection that the write used may still be rolling back.
+        // The connection of the dropped write may still be rolling back, and is then not the next one from the pool. So the test looks at
+        // both connections of the pool.
         let (one, another) = tokio::join!(process(&fixture), process(&fixture));
         assert!([one, another].contains(&first), "{first} is none of {one}, {another}");
     }

@@ -165,7 +165,7 @@ async fn what_is_there_already_is_counted() {
         fixture.execute("UPDATE totals SET value = value + 7").await.unwrap();
         fixture.migrate_again("m0011_recounted").await;
         agree(&fixture).await;
-        // Runs the migration while another transaction replaces the parts of each total by their sum.
+        // Runs the migration while another transaction replaces the rows of each total by one row with their sum.
         let folding = fixture.db.begin().await.unwrap();
         let names = Sql::of(&fixture.store, "SELECT DISTINCT name FROM totals WHERE store_id = $1");
         for name in fixture.db.all(names, |cells| cells.take::<String>()).await.unwrap() {

@@ -5,8 +5,8 @@
 #   tests/citus.sh [--long] [FILTER…]   tests whose names contain FILTER. With --long, a drill moves 100,000 messages (default: 2,000)
 #   COUNTERPART_FEATURES=rev-a          revision A (default: revision B)
 #   CITUS_PG_CONFIG=PATH                the pg_config of a PostgreSQL that has the extension (default: pg_config)
-#   CITUS_COORDINATOR=postgres://…      instead, a database of a running cluster, as a superuser: the suite creates its databases on each
-#                                       node of it. The drills, which kill a worker, are skipped
+#   CITUS_COORDINATOR=postgres://…      a database of a running cluster, as a superuser. Then the script starts no cluster: the suite
+#                                       creates its databases on each node of the running one. The drills, which kill a worker, are skipped
 #
 # Debian has no package of Citus. src/store/SCALING.md tells how to build it. Without it the script is skipped.
 set -euo pipefail

@@ -2,7 +2,7 @@
 # Tests early responses: the server answers a request before the body of the request arrives. Afterwards the connection is used again, and
 # each later request must get its response, too. This is tested on direct connections and behind proxies with a connection pool.
 #
-#   tests/early_responses.sh           640 early responses each on direct connections and behind each proxy
+#   tests/early_responses.sh           640 early responses on direct connections, and as many behind each proxy
 #   tests/early_responses.sh --long    10,000
 #   COUNTERPART_BIN=…                the binary (default: the debug build)
 #

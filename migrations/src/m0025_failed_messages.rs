@@ -1,4 +1,4 @@
-//! Table of failed messages (dead letters), which can be listed and sent again, and column for the reason why a queued message waits.
+//! Table of failed messages (dead letters), which can be listed and sent again, and a column for the reason why a queued message waits.
 //!
 //! Messages that failed before this migration are listed, but cannot be sent again: their outbox entries were deleted. Messages that a
 //! concurrent process of an earlier version gives up are not listed: that process writes only the state of the message.

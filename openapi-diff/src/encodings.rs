@@ -56,7 +56,7 @@ pub(super) fn encodings<'a>(differ: &mut Differ<'a>, at: &Location, media_type: 
     }
 }
 
-/// Compares the media types that a part of a multipart body may have.
+/// Compares the media types that the encodings of a property permit (`contentType`).
 fn content_types(differ: &mut Differ, at: &Location, encodings: [&Object; 2], implied: [&'static str; 2]) {
     if encodings.iter().any(|encoding| encoding.get("contentType").is_some_and(|kinds| !kinds.is_string())) {
         return differ.report_keyword(at, "contentType", encodings[0].get("contentType"), encodings[1].get("contentType"));
@@ -73,8 +73,7 @@ fn content_types(differ: &mut Differ, at: &Location, encodings: [&Object; 2], im
     after.difference(&before).for_each(|kind| differ.report_detail(&rules::PART_TYPE_ADDED, at, kind));
 }
 
-/// Returns the media type that a part of a multipart body has if its encoding contains no `contentType`. This default depends on the type
-/// of the property.
+/// Returns the media type of a property whose encoding contains no `contentType`. This default depends on the type of the property.
 fn implied_type(side: &DocumentIndex, media: &Object, name: &str) -> &'static str {
     let schema = media.get("schema").unwrap_or(empty());
     let schema = resolve(side, Cow::Owned(schema.clone()));

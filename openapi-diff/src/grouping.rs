@@ -52,7 +52,7 @@ pub(super) struct SharedChange<'r> {
     pub label: String,
     pub place: String,
     pub places: usize,
-    /// The first of the equal changes for which the entry stands.
+    /// The first of the equal changes that the entry shows.
     pub change: &'r Change,
 }
 
@@ -69,7 +69,7 @@ pub(super) struct OperationGroup<'r> {
 pub(super) struct Mention {
     pub label: String,
     pub class: Class,
-    /// The statuses of the operation's responses that the entry affects. Empty if the entry does not cover several statuses.
+    /// The statuses of the operation's responses that the entry affects. Empty unless the entry covers several statuses.
     pub statuses: Vec<String>,
 }
 

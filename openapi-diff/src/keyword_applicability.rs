@@ -81,9 +81,9 @@ impl<'o> Applicability<'o> {
         self.takes(key) == [true, true]
     }
 
-    /// Reports the keywords that differ but are not compared. If only one schema accepts values that a keyword applies to, the keyword is
-    /// added to the finding about the changed type, which is in `differ.found` at index `from` or later. If neither schema accepts such
-    /// values, the keyword has no effect, and is reported under the rule `RESTATED`.
+    /// Reports the keywords that differ but are not compared. If the schemas have no type in common, or if only one of them accepts values
+    /// that a keyword applies to, the keyword is added to the finding about the changed type, which is in `differ.found` at index `from` or
+    /// later. Otherwise the keyword has no effect in either schema, and is reported under the rule `RESTATED`.
     pub fn account(&self, differ: &mut Differ, at: &super::comparison_state::Location, from: usize) {
         let differs = |key: &&str| match (self.old.get(*key), self.new.get(*key)) {
             (Some(old), Some(new)) => !differ.identical(old, new),

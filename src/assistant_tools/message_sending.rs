@@ -21,8 +21,8 @@ const TEMPLATE: &str = "sendTemplateReply";
 const NEW_EMAIL: &str = "sendEmailNew";
 const TO_PHONE: &str = "sendTemplateToPhone";
 
-/// The number of newest messages among which the tool looks for the sender of the last inbound e-mail. Both revisions of the API, A and B,
-/// permit this page size.
+/// How many of the newest messages of a conversation `send_message` reads to find the recipient of an e-mail without `to`: the contact who
+/// last wrote. Both revisions of the API, A and B, permit this page size.
 const RECENT_MESSAGES: u32 = 15;
 
 /// Returns the schema of the result of a tool that sends messages.

@@ -4,7 +4,7 @@ use clap::{ArgAction, ArgMatches, Command, error::ErrorKind, parser::ValueSource
 
 use crate::config::is_switched_on;
 
-/// The commands on which some of the shared options have no effect: the command, these options, and the reason.
+/// Options that every command accepts, although they have no effect on some commands: the command, the options, and the reason.
 const UNUSED: [(&str, &[&str], &str); 8] = [
     ("demo", &["database_url", "connections", "allow_private_targets", "secret_key_file", "secret_key", "index_dir"], DEMO),
     ("openapi", DATABASE, NO_DATABASE),

@@ -101,9 +101,9 @@ async fn serve(server: impl ServerHandler) -> CliResult {
 /// The size of the buffer between standard input and rmcp (the protocol library), in bytes.
 const STDIN_BUFFER_BYTES: usize = 64 * 1024;
 
-/// Passes the lines of standard input to rmcp, the protocol library. At the beginning, rmcp stops serving if a line is not a request, for
-/// example the cancellation of a request that was already answered. So these lines are dropped until the first request other than
-/// `server/discover`.
+/// Passes the lines of standard input to rmcp, the protocol library. Until the first request other than `server/discover`, rmcp would stop
+/// serving at a line that is not a request, for example the cancellation of a request that was already answered. So up to that request,
+/// lines that are not requests are dropped.
 async fn forward_input(input: impl AsyncRead + Unpin, output: &mut (impl AsyncWrite + Unpin)) -> std::io::Result<()> {
     let (mut input, mut line, mut has_begun) = (BufReader::new(input), Vec::new(), false);
     while !has_begun {
@@ -120,5 +120,5 @@ async fn forward_input(input: impl AsyncRead + Unpin, output: &mut (impl AsyncWr
     tokio::io::copy(&mut input, output).await.map(drop)
 }
 
-/// The length limit of each line up to the first request, in bytes.
+/// The longest line that [`forward_input`] accepts up to the first request, in bytes. A longer line is dropped.
 const MAX_LINE_BYTES: u64 = 4 * 1024 * 1024;

@@ -267,7 +267,7 @@ impl WriteTransaction<'_> {
         self.facts.push(fact);
     }
 
-    /// Declares the server itself the editor of this settings change.
+    /// Makes the server itself the editor of this settings change.
     pub fn set_system_editor(&mut self) {
         self.editor = Some(Editor::system(self.write.store().clone()));
     }

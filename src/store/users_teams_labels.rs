@@ -65,8 +65,8 @@ impl PagedRow for Label {
     }
 }
 
-/// Returns a subquery for a column of a user's role. Its value is NULL if the store has no such role. `of`: the store, if it is known; then
-/// the subquery names it, so that a distributed database (Citus) reads only the node that has the store.
+/// Returns a subquery for a column of a user's role. The subquery returns NULL if the store has no such role. `of`: the store, if it is
+/// known. The subquery then names the store, so that a distributed database (Citus) reads only the node that has the store.
 fn role(column: roles::Column, of: Option<&StoreId>) -> SelectStatement {
     let store_id = Expr::col((roles::Entity, roles::Column::StoreId));
     let mut query = Query::select();

@@ -63,7 +63,7 @@ const OF_THE_EXCHANGE: [&str; 4] = ["date", "content-length", "connection", "tra
 /// Response headers whose value is generated for each response. The values are not compared, only whether both responses have one.
 const BY_CHANCE: [&str; 2] = ["x-request-id", "x-pagination-next-cursor"];
 
-/// Placeholders for a recent time in a response, one for each format of a time.
+/// Placeholders for a recent time in a response, one for each [`TimeFormat`].
 pub(super) const RECENT_TIME: &str = "a recent time";
 pub(super) const RECENT_MILLISECONDS: &str = "recent milliseconds";
 
@@ -187,7 +187,7 @@ impl Comparison {
                 let place = if ["", "/data"].contains(&place) { "rows" } else { place };
                 found.push(Difference { place: place.to_owned(), sides: [json!(first), json!(second)] });
             }
-            // A record is compared with the record of the same id, at whatever position of the other list it is. All ids that a server
+            // A record is compared with the record that has the same id in the other list, at any position. All ids that a server
             // generated have the same placeholder, so records with such ids are compared in the order of their lists.
             let mut rest: Vec<_> = second.iter().zip(two).collect();
             for (key, value) in first.iter().zip(one) {

@@ -98,8 +98,8 @@ impl StorePermit {
         self.alone.is_some()
     }
 
-    /// Returns the limit on the store's unbounded statements, under which the statements of the request run. If the response may be long,
-    /// the limit applies to all statements of the request.
+    /// Returns the store's limit on concurrent statements. The limit applies to the unbounded statements of the request or, if the response
+    /// may be long, to all of its statements.
     pub fn share(&self) -> StatementLimit {
         StatementLimit { permits: self.store.share.clone(), all: self.is_alone() }
     }

@@ -123,7 +123,8 @@ fn only_a_small_search_runs_on_the_callers_thread() {
 
 #[test]
 fn digits_of_two_numbers_are_not_in_a_row() {
-    // The searched number is a phrase of digit terms. It is looked up by the rarest of these terms: 0812, 2345 and 5678.
+    // The searched number is a phrase of terms of four digits. The phrase is looked up by the rarest terms that cover it: 0812, 2345 and
+    // 5678. Both `two` and `one` contain these three terms.
     let common = (0..5).flat_map(|number| [(number, "x81234"), (number + 5, "y34567")]);
     let mut records: Vec<Searchable> = common.map(|(number, text)| message("s", &format!("m{number}"), 0, text)).collect();
     records.push(message("s", "two", 0, "call 0812345, ref 56789"));

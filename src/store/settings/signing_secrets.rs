@@ -59,7 +59,7 @@ impl SecretTable {
     }
 }
 
-/// Returns the secrets that can be read. `Err`: there are secrets, but none can be read; contains the reason for the first secret.
+/// Returns the secrets that can be read. If there are secrets but none can be read, returns the error of the first secret.
 pub(in crate::store) fn readable(secrets: impl IntoIterator<Item = Read>) -> std::result::Result<Vec<SigningSecret>, String> {
     let (mut readable, mut reason) = (Vec::new(), None);
     for secret in secrets {

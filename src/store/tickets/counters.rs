@@ -41,7 +41,7 @@ pub(in crate::store) fn push_ticket_total(sql: &mut Sql, shown: ShownTickets, sp
 /// Adds to a statement a subquery for the number of snoozed tickets whose `is_spam` is `spam`, of the store whose id is `$1`.
 pub(in crate::store) fn push_snoozed(sql: &mut Sql, spam: bool, now: Timestamp) {
     sql.push("(SELECT COUNT(*) FROM tickets WHERE store_id = $1 AND is_open = TRUE AND is_spam = ").flag(spam);
-    // The time is in a subquery, so that PostgreSQL does not know it when it plans the statement. With a bound value, PostgreSQL's generic
+    // The time is in a subquery, so that PostgreSQL plans the statement without knowing the time. With a bound value, PostgreSQL's generic
     // plan, which is for any value, would assume that a third of all snoozes end after the value. A plan for the actual value would look
     // cheaper than the generic plan, so PostgreSQL would plan the statement each time.
     sql.push(" AND snoozed_until > (SELECT CAST(").integer(now.millis()).push(" AS BIGINT)))");

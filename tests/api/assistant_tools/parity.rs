@@ -62,8 +62,8 @@ fn calls() -> Vec<(&'static str, Value, &'static str)> {
     calls
 }
 
-/// Replaces generated ids and times by constants. They differ between the two servers of the test: the assistant uses one server, and the
-/// HTTP requests go to the other one.
+/// Replaces generated ids and times by constants. The ids and times differ between the two servers of the test: the assistant uses one
+/// server, and the HTTP requests go to the other one.
 fn settled(value: &Value) -> Value {
     match value {
         Value::String(text) if text.len() == 24 && text.ends_with('Z') && text.starts_with("202") && *text > at("12-31T00:00") => {

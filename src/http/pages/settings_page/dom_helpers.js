@@ -36,7 +36,8 @@ export function announce(text) {
 }
 
 // Shows records as the rows of a list. A refresh reuses the existing row of a record, so that an element in the row keeps the focus.
-//   id, label: see `add` in `tabs.js`
+//   id: the name of the property that identifies a record
+//   label: the name of the property that names a record to a screen reader, or a function that returns this text
 //   fill: shows a record in its row. Its arguments are the record, the elements of the row by their `data-slot`, a function that sets the
 //     texts of these elements, and a function that returns the row's button with a given `data-act`.
 export function show(list, records, { id, label, fill }) {

@@ -107,7 +107,8 @@ fn up_on_postgres() -> Vec<String> {
         ),
         come("contacts"),
         go("contacts"),
-        // Rows are counted after the triggers exist: creating triggers waits for other writers and blocks new writers until the commit.
+        // Rows are counted after the triggers are created. Their creation waits for other writers and blocks new writers until the commit,
+        // so no row is missed.
         of_stored(),
         SNOOZED.to_owned(),
     ]

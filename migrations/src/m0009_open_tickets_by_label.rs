@@ -23,8 +23,8 @@ const TABLE: &str = "CREATE TABLE labelled_tickets (store_id TEXT NOT NULL, labe
      sort_at BIGINT NOT NULL, ticket_id TEXT NOT NULL, field_marks BIGINT NOT NULL, text_marks BIGINT NOT NULL, \
      PRIMARY KEY (store_id, label_id, is_spam, sort_at, ticket_id)) WITHOUT ROWID";
 
-/// Returns the statement that inserts a row for each label of a ticket's conversation. `row` and `label` are the aliases that the ticket
-/// and the label have in `from`.
+/// Returns the statement that inserts a row for each label of a ticket's conversation. `row` and `label` name the ticket and the label:
+/// each is an alias in `from`, or `NEW` for the row that fired the trigger.
 fn put(row: &str, label: &str, from: &str) -> String {
     format!(
         "INSERT INTO labelled_tickets (store_id, label_id, is_spam, sort_at, ticket_id, field_marks, text_marks) \

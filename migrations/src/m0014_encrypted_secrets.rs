@@ -1,8 +1,8 @@
 //! Column for the id of the key that a stored secret is encrypted with. NULL: the secret is not encrypted.
 //!
-//! A build before this migration cannot read an encrypted secret. A process of such a build that is still running signs with the wrong
-//! bytes; a new process of such a build refuses to start on the newer schema. Rolling this migration back deletes the encrypted secrets:
-//! without the id of the key, no build could decrypt them.
+//! A build from before this migration cannot decrypt a secret. If a process of such a build is still running, it signs webhooks and bridge
+//! requests with the encrypted bytes. A new process of such a build refuses to start on the newer schema. Rolling this migration back
+//! deletes the encrypted secrets: without the id of the key, no build could decrypt them.
 
 use sea_orm_migration::prelude::*;
 

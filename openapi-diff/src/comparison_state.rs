@@ -150,11 +150,10 @@ pub(super) struct Differ<'a> {
     pub new: DocumentIndex<'a>,
     unchanged: HashSet<String>,
     pub found: Vec<Finding>,
-    /// The remaining number of pairs of schemas that may be compared at every location where they are used. Once it is zero, a body or
-    /// parameter is compared in the other mode, in which each pair is compared only once.
+    /// The remaining number of comparisons in the first mode, which compares a pair of schemas again at every location that uses the pair.
+    /// At zero, each further body or parameter is compared in the second mode (`left_once`).
     pub left: usize,
-    /// The remaining number of pairs of schemas that may be compared in the mode in which each pair is compared only once within one body
-    /// or parameter.
+    /// The remaining number of comparisons in the second mode, which compares each pair of schemas only once within a body or parameter.
     pub left_once: usize,
     memory: CheckCaches<'a>,
     /// A cache of witnesses, by the memory addresses of the two schemas and the direction.

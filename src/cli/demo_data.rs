@@ -1,5 +1,5 @@
-//! The records of the demo shop, as lines of an import file (NDJSON). `counterpart demo` imports them. The same argument `now` of [`lines`]
-//! gives the same lines. Every instant is before `now`, except the ends of snoozes and the call-back times in ticket fields.
+//! The records of the demo shop, as lines of an import file (NDJSON). `counterpart demo` imports them. [`lines`] returns the same lines for
+//! the same `now`. Every instant is before `now`, except the ends of snoozes and the call-back times in ticket fields.
 
 use serde_json::{Value, json};
 
@@ -367,7 +367,7 @@ impl DemoData {
         let contact = n % CONTACTS;
         let (first, last) = PEOPLE[contact % PEOPLE.len()];
         let texts = [ask, answer, more, end];
-        // A customer who waits for a reply has no second answer yet.
+        // If the customer waits for a reply, the shop's second answer is left out.
         let count = if waiting { 3 } else { 4 };
         let message = |(place, text): (usize, &str)| {
             let (inbound, author) = (place % 2 == 0, user_id(1 + n % 5));

@@ -159,8 +159,9 @@ impl PostingOpener<'_> {
     }
 
     /// Returns the posting lists of the terms between two prefixes: from the first term that begins with `from` to the last term that
-    /// begins with `to`. Stops after `most` lists, but returns at least one. Each list comes with the frequency that [`times`] reads from
-    /// its term; for a term that is not a frequency term, this number has no meaning. Also returns the last of the terms.
+    /// begins with `to`. Stops after `most` lists, but returns at least one if there is any. Also returns the last of the terms. The number
+    /// with each list is its frequency if the list is one of those by frequency (see [`FrequencyLists`]). For other lists this number has
+    /// no meaning.
     fn range(&self, from: &str, to: &str, most: usize) -> tantivy::Result<(FrequencyLists, String)> {
         let from = format!("{}{from}", self.prefix);
         let mut to = format!("{}{to}", self.prefix).into_bytes();

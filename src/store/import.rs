@@ -215,8 +215,8 @@ impl Import {
         self.touch(conversations.iter().map(String::as_str)).await
     }
 
-    /// Looks up the conversations to which these records belong in the database, and adds them to the conversations that the import will
-    /// change. The import will replace the records, which may then belong to other conversations.
+    /// Like [`Import::reach`], for the conversations to which the stored versions of these records belong. The imported versions, which
+    /// replace the stored ones, may belong to other conversations.
     pub async fn reach_former(&self, kind: RecordKind, ids: &[String]) -> Result<()> {
         self.touch_former(kind, ids.iter().map(String::as_str)).await
     }

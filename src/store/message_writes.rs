@@ -26,8 +26,8 @@ use crate::{
     },
 };
 
-/// The query for the latest conversation on an account whose contact has a primary phone. Its parameters are the ids of the store and of
-/// the account, and the phone.
+/// The query for the latest conversation on an account whose contact has a given primary phone. Its parameters are the ids of the store and
+/// of the account, and the phone.
 static CONVERSATION_WITH_PHONE: FixedQuery = FixedQuery::new(|| {
     use contacts::Column::{Id, Phone, StoreId};
     let contact = Query::select()
@@ -41,10 +41,10 @@ static CONVERSATION_WITH_PHONE: FixedQuery = FixedQuery::new(|| {
     query.order_by(conversations::Column::SortAt, Order::Desc).order_by(conversations::Column::Id, Order::Desc).limit(1).take()
 });
 
-/// The query for the contact with a primary e-mail address. Its parameters are the id of the store, and the address in lower case.
+/// The query for the contact with a given primary e-mail address. Its parameters are the id of the store, and the address in lower case.
 static CONTACT_BY_EMAIL: FixedQuery = FixedQuery::new(|| records_by::<Contact>([contacts::Column::StoreId, contacts::Column::EmailKey]));
 
-/// The query for the contact with a primary phone. Its parameters are the id of the store, and the phone.
+/// The query for the contact with a given primary phone. Its parameters are the id of the store, and the phone.
 static CONTACT_BY_PHONE: FixedQuery = FixedQuery::new(|| records_by::<Contact>([contacts::Column::StoreId, contacts::Column::Phone]));
 
 /// The query for the newest message of a conversation. Its parameters are the ids of the store and of the conversation.
@@ -60,7 +60,7 @@ static OPEN_TICKET: FixedQuery = FixedQuery::new(|| {
     records_by::<Ticket>([StoreId, ConversationId]).and_where(IsOpen.eq(true)).take()
 });
 
-/// The query for the ticket of a conversation that was opened last. Its parameters are the ids of the store and of the conversation.
+/// The query for the most recently opened ticket of a conversation. Its parameters are the ids of the store and of the conversation.
 static LATEST_TICKET: FixedQuery = FixedQuery::new(|| {
     use tickets::Column::{ConversationId, Id, OpenedAt, StoreId};
     let mut query = records_by::<Ticket>([StoreId, ConversationId]);

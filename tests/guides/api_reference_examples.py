@@ -9,8 +9,8 @@ import collections, html, json, os, pathlib, re, subprocess, sys, tempfile
 BINARY = pathlib.Path(sys.argv[1]).resolve()
 # The error messages that an example may get here. The examples were recorded in another store, where they succeeded.
 ELSEWHERE = re.compile(r"in this store|of the store|does not exist|it changed since|was changed|not kept|sends no e-mail|no sandbox|already|used up|is disabled")
-# The operations that must be refused: the link in the example of `openSession` is not valid, and the snooze in the other example ends
-# before today.
+# The operations that must be refused, with the status: the link in the example of `openSession` is not valid, and the snooze in the
+# example of `snoozeTicket` ends before today.
 REFUSED = {"openSession": "401", "snoozeTicket": "400"}
 # The operation that comes last, because it makes the credential of the other requests invalid.
 LAST = ["endSession"]

@@ -43,8 +43,8 @@ impl<'a> SchemaChecker<'_, 'a> {
             let list = source.member("oneOf");
             (0..items(list.as_deref()).len()).map(|position| promise.with(element(&list, position))).collect()
         };
-        // If two variants of `target` fit into two different variants of `promise`, they are exclusive: no instance of `promise` is valid
-        // under both, because it is valid under only one variant of `promise`.
+        // If two variants of `target` fit into two different variants of `promise`, no instance of `promise` is valid under both. It would
+        // be valid under two variants of `promise`, but the `oneOf` of `promise` permits only one.
         let within: Vec<Vec<usize>> = variants
             .iter()
             .map(|variant| {
@@ -88,7 +88,8 @@ impl<'a> SchemaChecker<'_, 'a> {
             && (0..variants.len()).all(|one| (one + 1..variants.len()).all(|other| self.disjoint(&variants[one], &variants[other], 0)))
     }
 
-    /// Whether at least one of the schemas `others` includes the schema `one`. `side` is any schema of the document of `others`.
+    /// Whether at least one of the schemas `others` accepts every value that the schema `one` accepts. False if there is no proof. `side`
+    /// is any schema of the document of `others`.
     pub fn fits_any(&self, one: &SideSchema<'a>, others: &[Cow<'a, Value>], side: &SideSchema<'a>) -> bool {
         others.iter().any(|other| self.fits(one, &side.with(Some(other.clone())), 0))
     }

@@ -289,7 +289,7 @@ async fn the_channels_own_reference_id_is_kept_if_no_other_thread_has_it() {
     };
     let mut worker = bench.worker(Channel::new(names));
     bench.text("c0", "new name").await;
-    // The channel returns the reference id of another thread.
+    // The channel returns the same reference id for `c0` and `c1`. Only the first of these threads gets the id.
     bench.text("c1", "new name").await;
     round(&mut worker).await;
     let mut threads = Vec::new();

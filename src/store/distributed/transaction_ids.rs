@@ -27,7 +27,7 @@ impl Db {
     }
 
     /// If the database is distributed and the statement reads a snapshot, returns the statement with the coordinator's snapshot as a bound
-    /// value. Otherwise the statement would read the snapshot of the node that runs it.
+    /// value. Without this value, the statement would read the snapshot of the node that runs it.
     pub(in crate::store) async fn with_coordinator_snapshot(&self, mut sql: Sql) -> Result<Sql> {
         if let Reads::Postgres(coordinator) = self.reads()
             && self.is_distributed()

@@ -134,8 +134,7 @@ impl Server {
         is_not_accepting_yet(error) || (self.has_several_hosts() && may_be_a_failover(error))
     }
 
-    /// Opens a connection. Retries while the server may soon accept one ([`Server::may_soon_accept`]); without these retries a caller that
-    /// can wait would fail.
+    /// Opens a connection, for callers that can wait: retries while the server may soon accept a connection ([`Server::may_soon_accept`]).
     pub async fn connect_with_retry(&self, rows: RowLength) -> Result<Connection> {
         loop {
             match self.connect(rows).await? {
@@ -145,9 +144,9 @@ impl Server {
         }
     }
 
-    /// Opens a connection to the first host that accepts it. If no host does, the inner error is the first one that a retry would not avoid
-    /// (see `may_soon_accept`), or else the last one. The outer error: the certificate files cannot be used, or none of several hosts
-    /// answered in time.
+    /// Opens a connection to the first host that accepts it. The outer error: the certificate files cannot be used, or none of several
+    /// hosts answered in time. The inner error: no host accepts a connection. Of the errors of several hosts, it is the first that a retry
+    /// would not avoid (see `may_soon_accept`), or the last if a retry may avoid all of them.
     pub async fn connect(&self, rows: RowLength) -> Result<PostgresResult<Connection>> {
         let newest = self.newest.load(Ordering::Relaxed);
         if !self.has_several_hosts() {

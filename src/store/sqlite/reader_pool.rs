@@ -77,8 +77,8 @@ impl ReadBudget {
     }
 }
 
-/// The number of progress checks (calls of SQLite's progress handler) that an inline statement may reach. The steps before the last of
-/// these checks take a quarter of a millisecond in all, in which a statement can find and read a long page of a list.
+/// The number of progress checks (calls of SQLite's progress handler) at which an inline statement is stopped. It is reached after about a
+/// quarter of a millisecond, in which a statement can find and read a long page of a list.
 const PROGRESS_CHECKS: u32 = 50;
 
 /// The longest time that a statement runs inline. A statement reaches this limit if the pages that it reads have to come from a disk.

@@ -283,7 +283,8 @@ async fn what_a_label_does_not_have_is_not_looked_at() {
         let list = format!("SEARCH labelled_tickets USING PRIMARY KEY (store_id=? AND label_id=? AND is_spam=?{keyset}");
         let values = "SEARCH v USING PRIMARY KEY (store_id=? AND ticket_id=? AND field_id=?)";
         let row = "SEARCH tickets USING INDEX sqlite_autoindex_tickets_1 (store_id=? AND id=?)";
-        // The subquery that tests whether there is any number below zero. It runs once.
+        // The subquery that tests whether any ticket has a number below zero, for which the Bloom pre-filter needs more choices
+        // (`bloom_filters`). It runs once.
         let rare = "SEARCH v USING COVERING INDEX ticket_field_values_by_number (store_id=? AND field_id=? AND number_value<?)";
         let steps = [list.as_str()].into_iter().chain(tests.iter().flat_map(|_| [rare, values])).chain([row]);
         assert!(steps.eq(searches.iter().copied()), "{plan:?}");
@@ -297,8 +298,7 @@ async fn what_a_label_does_not_have_is_not_looked_at() {
         let (front, far) = (visits(tests, None).await, visits(tests, Some(1_000)).await);
         assert!(front < most && far < front + front / 3 + 30, "{front} on the first page, {far} far behind");
     }
-    // If fewer tickets have the label than the value, the label's list is scanned. If fewer tickets have the value, the index of the value
-    // is used.
+    // The list is read by the rarer of the two conditions: the label (its list is scanned) or the field value (its index is used).
     fixture.label("v1", "few").await;
     let fewer = [FieldTest { field_id: "score".into(), test: Test::Between(0.0, 1.0) }];
     for (label, starts) in [("fifth", true), ("few", false)] {
@@ -332,8 +332,8 @@ async fn what_a_label_does_not_have_is_not_looked_at() {
     assert!(led * 3 < walked * 2, "{led} and {walked}");
 }
 
-/// Asserts the order of look-ups. The test with the less selective Bloom pre-filter comes first, a test that most tickets pass comes last.
-/// In SQLite's query plan the values come before the ticket's row, except for a test that most tickets pass.
+/// Asserts the order of look-ups. A test with a less selective Bloom pre-filter comes first, since it rejects more of the tickets that
+/// passed the pre-filters. A test that most tickets pass comes last: in SQLite's query plan, only its values come after the ticket's row.
 #[tokio::test]
 async fn values_are_looked_up_before_the_ticket_and_the_looser_mark_first() {
     let fixture = open_shop(1_000).await;

@@ -14,8 +14,8 @@ fn branches(schema: &Value) -> impl Iterator<Item = &Value> {
     ["allOf", "anyOf", "oneOf"].into_iter().filter_map(|several| schema.get(several)?.as_array()).flatten()
 }
 
-/// Whether a value may match a schema that is one of the alternatives in `allOf`, `anyOf` or `oneOf`. Compares only the JSON type: a schema
-/// of none of the types below fits every value.
+/// Whether a value may match a schema, which is one of those in a list `allOf`, `anyOf` or `oneOf`. Compares only the JSON type. A schema
+/// with none of the types below fits every value.
 fn fits(document: &Value, schema: &Value, value: &Value) -> bool {
     let schema = target(document, schema).map_or(schema, |(_, schema)| schema);
     match schema["type"].as_str() {

@@ -17,7 +17,7 @@ pub fn execute_on_nodes(admin: &str, statement: &str) {
     workers().iter().map(String::as_str).chain([admin]).for_each(|node| execute(node, statement));
 }
 
-/// Makes the new databases with this name, one on each node, a cluster.
+/// Joins the new databases with this name, one on each node, into a cluster.
 pub fn make_cluster(admin: &str, name: &str) {
     execute_on_databases(admin, name, "create extension citus");
     let place = |url: &str| {

@@ -222,8 +222,9 @@ def main():
         for name, filters in FILTERS.items():
             body = json.dumps({"advancedFilters": {"ticketFields": filters, "labels": LABEL}})
             cases[f"filters: label, {name}"] = lambda _, body=body: ("POST", LIST, body)
-            # In revision A, the first page has the total. The server caches, for a minute, which conditions many tickets fulfil, and counts
-            # the tickets of all other conditions. `%u` gives each request another range, so that its condition is never in the cache.
+            # In revision A, the first page has the total. For each request, the server counts the tickets that fulfil each condition of the
+            # filter. It does not count a condition that it found, in the last minute, to be fulfilled by many tickets. `%u` gives each
+            # request another range, so that this condition is counted every time.
             if "revision A" in revision and LOW in filters: cases["filters: the same, counted anew"] = lambda _, body=body: ("POST", LIST, body.replace('"min": 0', '"min": -%u'))
         cases["insert"] = lambda _: ("POST", "/v1/messages", '{"conversationId":"c%d","text":"Where is my package? It is late, please help"}')
         wanted = {name: [of(shop) for shop in shops] for name, of in cases.items() if name == "list" or any(part in name for part in args.only.split(","))}

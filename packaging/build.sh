@@ -8,8 +8,8 @@
 #   COUNTERPART_COMPRESSION=fast             compresses less; for tests
 #
 # Without BINARY, the script first builds the program with the profile dist. The build for the container needs musl-gcc (Debian: musl-tools)
-# and Rust's musl target (rustup target add x86_64-unknown-linux-musl). The program itself prints the man pages and the completions. Needs
-# strip and readelf (Debian: binutils).
+# and Rust's musl target (rustup target add x86_64-unknown-linux-musl). The program itself prints the man pages and the completions. The
+# script always needs strip and readelf (Debian: binutils).
 set -euo pipefail
 
 fail() {

@@ -7,7 +7,7 @@
 # (tests/contract_replay); and the published documents in other tools (tests/contract.sh). Stops at the first failure.
 #
 # Needs a Rust toolchain, git, PostgreSQL's server programs, openssl, curl, Chromium with its chromedriver, an SMTP server
-# (python3-aiosmtpd), and what tests/contract.sh needs; no running server.
+# (python3-aiosmtpd), and what tests/contract.sh needs. Needs no running server.
 #
 #   tests/all.sh             everything
 #   CARGO_TARGET_DIR=…       one target folder for all of it (default: target)
@@ -31,7 +31,7 @@ at_the_end() {
 
 # `cargo nextest` is not used: it would start a process for each test, each with a separate server. The tests of one process share a server.
 runner=(cargo test --no-fail-fast --quiet)
-# More tests at a time than processors, since most tests wait for a server process or for a time-out.
+# Runs more tests at a time than there are processors, since most tests wait for a server process or for a time-out.
 export RUST_TEST_THREADS=$(($(nproc) * 2))
 totals='^test result:'
 coverage='valid requests [0-9]+$'
@@ -66,8 +66,8 @@ if [ "${memory:-0}" -gt 4000000 ] && [ -w /dev/shm ]; then
 fi
 mkdir -p "$cluster"
 
-# The tests that use a database. The other tests run only with SQLite, since they do not depend on the database. The tests of the crate
-# openapi-diff run only once, since they do not depend on the revision either.
+# The test targets that run with both databases. The other targets run only with SQLite, since they do not depend on the database. The tests
+# of the crate openapi-diff run only once, since they do not depend on the revision either.
 with_database=(--lib --test api --test crash --test import_export_and_keys --test settings_page --test inbound_messages)
 packages=(--workspace)
 

@@ -1,4 +1,4 @@
-# Starts and stops private PostgreSQL servers; to be sourced. Needs PostgreSQL's server programs, no running server.
+# Starts and stops private PostgreSQL servers; to be sourced. Needs PostgreSQL's server programs, but no running server.
 
 # Runs a command as the user postgres if this script runs as root, since PostgreSQL refuses to run as root.
 as_postgres() {

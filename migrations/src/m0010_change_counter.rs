@@ -1,6 +1,6 @@
 //! Change counter of each store, by which cached totals of ticket filters were validated. `m0015_drop_change_counter` removes it, since
-//! totals are no longer cached. The counter was a total (`m0008_totals`) that triggers increased at each change of a ticket, label or field
-//! value.
+//! totals are no longer cached. The counter was a row of the table `totals` (`m0008_totals`). Triggers increased its value at each change
+//! of a ticket, label or field value.
 //!
 //! The triggers ignored two columns of a ticket that every message changes: `sort_at`, which no filter tests, and `waiting_since`, since
 //! totals of filters on it were not cached. They also ignored primary keys, which never change.
@@ -39,7 +39,7 @@ const TABLES: [&str; 2] = ["conversation_labels", "ticket_field_values"];
 
 /// Returns the trigger event of an update of a ticket that may change the result of a filter. Tickets without an account are left out: an
 /// import inserts such tickets, and completes many of them in one statement. On PostgreSQL, each of them would add a row to `totals`.
-/// `differ` is the SQL operator that tests whether two values differ if one of them may be NULL.
+/// `differ` is the SQL operator that tests whether two values differ, even if one of them is NULL.
 fn of_ticket(differ: &str) -> String {
     let columns = COLUMNS.join(", ");
     let differs = COLUMNS.map(|column| format!("OLD.{column} {differ} NEW.{column}")).join(" OR ");
@@ -47,7 +47,7 @@ fn of_ticket(differ: &str) -> String {
 }
 
 /// Returns the triggers for inserted and deleted rows of all tables, and for updated rows of [`TABLES`]. `trigger` gets the name of the
-/// trigger, its event, and the row version (NEW or OLD) that has the store.
+/// trigger, its event, and the row version (NEW or OLD) from which the trigger reads the id of the store.
 fn of_rows(trigger: impl Fn(&str, &str, &str) -> String) -> Vec<String> {
     let of = |table: &str| {
         [("come", "INSERT", "NEW"), ("go", "DELETE", "OLD")]

@@ -77,7 +77,7 @@ pub const MAX_VALUES: i64 = 100;
 /// The limit of values of a multi-valued contact field whose definition sets no smaller limit (API contract, section 8).
 pub const MAX_CONTACT_VALUES: i64 = 10;
 
-/// Validation of a field value before it is written. If the result is `None`, the field is left without a value.
+/// Validation of a field value before it is written.
 impl Field {
     /// Checks a value against the field's type, options and pattern, and returns the value in its stored form. Returns `None` for `null`
     /// and for an empty array, which unset the field.

@@ -101,8 +101,8 @@ pub struct ChangeLogProgress {
     pub far: bool,
     /// The number of the newest request (see [`SearchOverlay::asked`]) that a read of the log has fulfilled.
     answered: u64,
-    /// Present while a node of a distributed database is unreachable: for each store, the position up to which its changes were applied. It
-    /// is removed only with exclusive access to [`SearchOverlay::by_store_searches`].
+    /// Present while a node of a distributed database is unreachable: for each store, the position up to which its changes were applied.
+    /// The map is removed only with exclusive access to [`SearchOverlay::by_store_searches`].
     by_store: Option<HashMap<StoreId, Arc<Queue<LogPosition>>>>,
 }
 
@@ -161,7 +161,7 @@ impl SearchOverlay {
         let _shared = self.by_store_searches.read().await;
         let mut followed = self.followed.lock().await;
         let ChangeLogProgress { mark, by_store: Some(positions), .. } = &mut *followed else {
-            // The node is back.
+            // While this search waited for the lock, the worker returned to reading the log of all stores.
             return self.catch_up_with_all_stores(turn, &mut followed).await;
         };
         let position = positions.entry(store.clone()).or_insert_with(|| Arc::new(Queue::new(mark.clone()))).clone();

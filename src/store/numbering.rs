@@ -28,8 +28,8 @@ pub(in crate::store) struct NumberedTable {
 }
 
 impl NumberedTable {
-    /// Returns the query for the rows without a number, of one store or of all stores. The columns of all numbered tables have the names of
-    /// those of `events`.
+    /// Returns the query for the rows without a number, of one store or of all stores. All numbered tables have the same column names as
+    /// `events`.
     fn unnumbered(self, column: Column, of: Option<&StoreId>) -> SelectStatement {
         let mut query = Query::select();
         query.column(column).from(self.name).and_where(Expr::col(Column::Sequence).is_null()).order_by(column, Order::Asc);

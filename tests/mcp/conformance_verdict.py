@@ -55,7 +55,8 @@ for run in map(pathlib.Path, runs):
     for scenario in started:
         found = checks.get(scenario, [])
         failed = {check["id"]: check.get("errorMessage") or "" for check in found if check["status"] == "FAILURE"}
-        # A scenario can fail although none of its checks failed, for example when it exceeds its time limit. The key "" stands for that.
+        # A scenario can fail although none of its checks failed, for example when it exceeds its time limit. Such a failure gets the key ""
+        # in place of the id of a check.
         if summary[scenario] == "✗" and not failed:
             failed[""] = "failed without a check"
         for check in found:

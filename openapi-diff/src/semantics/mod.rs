@@ -6,8 +6,8 @@
 //! A witness is a value that one schema accepts and the other refuses, so it refutes containment.
 //!
 //! Two conventions go beyond JSON Schema. `readOnly` properties count as absent from requests, `writeOnly` properties as absent from
-//! responses. An instance of one of two compared schemas holds no property that only the other schema declares. Therefore a new optional
-//! property of an open object makes no instance invalid.
+//! responses. When two schemas are compared, an instance of one schema is assumed to hold no property that only the other schema declares.
+//! Therefore a new optional property of an open object makes no instance invalid.
 
 mod disjoint;
 mod formats;

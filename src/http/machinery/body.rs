@@ -80,8 +80,8 @@ impl<T: types::Type + DeserializeOwned + 'static, const EMPTY_IS_OBJECT: bool> B
 
 impl<T: types::Type + DeserializeOwned + 'static> FilterBody<T> {
     /// Parses the body as `T`. Also returns the canonical JSON of the body, without null properties. A pagination cursor is bound to this
-    /// JSON, so that the next page is requested with the same filters. Strings may contain U+0000: the database layer replaces this
-    /// character, so that such a string matches no stored text.
+    /// JSON, so that the server notices a request for the next page with other filters. Strings may contain U+0000: the database layer
+    /// replaces this character, so that such a string matches no stored text.
     pub fn filters(&self) -> Result<(T, String), ApiError> {
         fn strip(value: &mut Value) {
             match value {

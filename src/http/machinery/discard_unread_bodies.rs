@@ -1,7 +1,7 @@
 //! Discards unread request bodies: reads the rest of a request body that the operation has not read to its end when the response is ready.
 //!
-//! hyper closes a connection if its request body is dropped before the end, and the response does not announce the close. A proxy that
-//! reuses the connection then loses its next request. So this module reads and discards the remaining body after the response, within
+//! hyper closes a connection if its request body is dropped before the end. The response does not announce this close, so a proxy that
+//! reuses the connection loses its next request. Therefore this module reads and discards the remaining body after the response, within
 //! limits of size and time, and the connection stays usable. If the connection may have to be closed, the response announces it in the
 //! header `connection`. In this case, too, the remaining body is read, so that the client can read the response before the connection ends.
 //!

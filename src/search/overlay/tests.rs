@@ -16,7 +16,8 @@ use crate::{
     },
 };
 
-/// Opens an overlay as if in another process, which has applied all changes in the log. Also returns a counter of its SQL statements.
+/// Opens an overlay, as another process would, that counts as having applied all changes in the log. Also returns a counter of the
+/// overlay's SQL statements.
 async fn elsewhere(fixture: &Fixture) -> (SearchOverlay, Arc<AtomicU64>) {
     let (counted, on_statement) = counter();
     let front = SearchOverlay::new(Db::open(&fixture.url, 2, Some(on_statement)).await.unwrap());

@@ -1,5 +1,6 @@
-//! Derived columns: at the end of an import, recomputes the columns that follow from all records together, for the conversations that the
-//! import touched: those that it wrote, and those of the tickets, messages and comments that it wrote or replaced.
+//! Derived columns: at the end of an import, recomputes the columns whose values depend on several records, for the conversations that the
+//! import touched. An import touches each conversation that it writes. When it writes a ticket, message or comment, it touches the record's
+//! conversation and, if it replaces the record, the conversation to which the record belonged before.
 //!
 //! Two statements here read a temporary table in the order of its ids, one chunk after the other. They join another table by `CROSS JOIN`:
 //! SQLite then reads the tables in the given order, and need not read and sort all remaining rows for each chunk. Both tables' ids are

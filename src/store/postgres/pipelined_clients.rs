@@ -1,9 +1,9 @@
 //! Pipelined clients: shared connections to PostgreSQL, each with many statements in flight at a time.
 //!
 //! Pipelining saves time: a server process whose next statement has already arrived does not sleep between two statements, and the client
-//! receives several results in one read. Statements whose keys bound their work ([`RowBound::Keys`]) share connections, since none of them
-//! delays the statements after it for long. A statement that may take longer gets a connection of its own (`pool`). A shared connection and
-//! its successors are called a line.
+//! receives several results in one read. Statements that read only rows whose keys they list ([`RowBound::Keys`]) share connections, since
+//! none of them delays the statements after it for long. A statement that may take longer gets a connection of its own (`pool`). A shared
+//! connection and its successors are called a line.
 //!
 //! Guarantees:
 //! - A line has one connection at a time, apart from a connection that is given up while statements are in flight on it.

@@ -4,7 +4,7 @@
 #
 #   COUNTERPART_BIN=…   the binary (default: the debug build)
 #
-# Needs what the suite needs, openssl and curl.
+# Needs cargo, PostgreSQL's programs, openssl and curl.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . tests/postgres_servers.sh

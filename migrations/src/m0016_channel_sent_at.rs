@@ -1,8 +1,7 @@
 //! Column for the time at which a message was sent according to its channel. The column is set only if this time is more than five minutes
-//! after the receipt of the message, because the clock of the channel is wrong.
+//! after the receipt of the message. In this case the clock of the channel is wrong, and `messages.sent_at` is the time of receipt.
 //!
-//! `messages.sent_at` stays the sort key, which lists, tickets and counters use. If the new column is set, `messages.sent_at` is the time
-//! of receipt.
+//! `messages.sent_at` stays the sort key, which lists, tickets and counters use.
 
 use sea_orm_migration::prelude::*;
 

@@ -96,7 +96,7 @@ fn up_on_postgres() -> Vec<String> {
     let triggers = |(table, place): (&str, &str)| {
         [
             format!("ALTER TABLE {table} ADD COLUMN placed_by BIGINT NOT NULL DEFAULT 0"),
-            // In `ADD COLUMN`, a default that is not constant would make PostgreSQL rewrite every row.
+            // Existing rows keep the value 0. This default applies only to rows that are inserted later.
             format!("ALTER TABLE {table} ALTER COLUMN placed_by SET DEFAULT ({TRANSACTION})"),
             moved_on_postgres(table, place, "(extract(epoch FROM now()) * 1000)::bigint"),
             format!(

@@ -1,7 +1,8 @@
 //! Column for the e-mail address to which a sign-in link was sent.
 //!
-//! A link that existed before this migration, or that an older build creates, has no address. An older build opens a link without comparing
-//! the address. Rolling this migration back deletes the links that have an address: otherwise they would be valid for any address.
+//! A link with an address is valid only while its user has this e-mail address. A link that existed before this migration, or that an
+//! older build creates, has no address. An older build does not check the address. So rolling this migration back deletes the links that
+//! have an address: otherwise they would stay valid after the user gets another address.
 
 use sea_orm_migration::{prelude::*, sea_orm::DbBackend};
 

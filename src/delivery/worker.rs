@@ -34,8 +34,8 @@ const MAX: usize = 512;
 /// The limit of concurrent attempts per destination (account or endpoint).
 pub const MAX_ATTEMPTS_PER_DESTINATION: usize = 16;
 
-/// The interval at which the worker polls the queue for items of other processes. For items that its own process has queued, the worker is
-/// notified.
+/// The interval at which the worker polls the queue for items that other processes have queued. For items that its own process has queued,
+/// the worker is notified.
 pub(super) const QUEUE_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Pause after a database error.
@@ -76,7 +76,7 @@ pub struct Worker<Q: Queue> {
     /// The channel of drain orders, in a sandbox (a test database whose clock can be advanced). A drain order tells the worker to make all
     /// due attempts while the clock is stopped.
     orders: Option<DrainOrders>,
-    /// The number of attempts per store that ended since the last drain order; `None` while the worker follows no orders.
+    /// For each store, the number of attempts that ended since the last drain order. `None` while the worker follows no orders.
     ended_attempts: Option<Attempts>,
 }
 
@@ -245,8 +245,8 @@ pub fn jitter(clocks_and_ids: &ClocksAndIds) -> f64 {
 }
 
 /// Backoff for recording an outcome when the database fails: without the record, a delivered item would be sent a second time. All pauses
-/// together are shorter than the part of the lease (the time limit of the claim) that is left after the attempt's time-out. Only slow
-/// writes can take longer.
+/// together are shorter than the part of the lease (the time limit of the claim) that is left after the attempt's time-out. So the lease
+/// expires first only if the writes themselves are slow.
 const OUTCOME_WRITE_BACKOFF: [Duration; 4] =
     [Duration::from_millis(20), Duration::from_millis(500), Duration::from_secs(3), Duration::from_secs(10)];
 

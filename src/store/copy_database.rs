@@ -89,8 +89,8 @@ impl CopyPosition {
 pub struct CopiedRecord {
     pub kind: RecordKind,
     pub id: String,
-    /// The record as JSON, byte for byte as an export writes it. `None`, in a change of the source: the record was deleted there, and is
-    /// removed from the copy.
+    /// The record as JSON, byte for byte as an export writes it. `None`: the feed reports that the record was deleted; it is removed
+    /// from the copy.
     pub record: Option<String>,
     /// Whether the record breaks a rule that was introduced after the record was stored. An export marks such a record.
     pub as_stored: bool,

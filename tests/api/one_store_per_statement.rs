@@ -110,7 +110,8 @@ fn may_need_several_nodes(statement: &str) -> bool {
 /// look-ups of concurrent requests.
 const SHARED: [&str; 3] = ["getTicket", "getContact", "listConversations"];
 
-/// Sends the requests, each with an id. Asserts that the log has statements of each request, and that all of these are for one store.
+/// Sends the requests, each with an id. Asserts that the log has statements of each request (except those of [`SHARED`]), and that each
+/// logged statement of a request is for one store or listed in [`LISTED`].
 fn check(server: &Server, calls: Vec<(String, Call)>) {
     let mut ids = BTreeSet::new();
     for (name, call) in calls {

@@ -113,7 +113,7 @@ fn a_wrong_key_affects_only_deliveries_with_secrets_that_it_cannot_decrypt() {
     let database = Server::start_with(database, &[(SETTING, KEY)]).kill();
     let server = Server::start_with(database, &[PRIVATE, &[(SETTING, OTHER)]].concat());
     let (database, api) = (&server.database, server.api("shop", &ALL_SCOPES));
-    // The next server has only the key `OTHER`, so it cannot decrypt the stored secrets. Requests that need none of these secrets still
+    // This server has only the key `OTHER`, so it cannot decrypt the stored secrets. Requests that need none of these secrets still
     // succeed, including pagination and writes.
     let first = api.post("/tickets/list", json!({"statuses": ["open", "closed"]})).query("pageSize", 1).send();
     let cursor = first.header("x-pagination-next-cursor").expect("a further page").to_owned();

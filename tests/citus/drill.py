@@ -16,8 +16,8 @@ from server import AT, CONVERSATIONS, Load, Server, Sink, records
 import one_node
 
 BINARY, FOLDER, COORDINATOR, WORKER, MESSAGES, SECONDS = *sys.argv[1:5], int(sys.argv[5]), float(sys.argv[6])
-# How many times longer the 99th percentile of the other stores may be, and how many times fewer events their webhooks may receive, while a
-# worker is away.
+# While a worker is away, a store on another worker may be slower than before by this factor: in the 99th percentile of its response times,
+# and in the number of events per second that its webhook receives.
 SLOWER = 1.5
 # The longest time in seconds until the stores of a worker that is back accept writes.
 BACK = 30.0

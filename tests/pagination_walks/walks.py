@@ -63,7 +63,7 @@ class Movers:
 
     def move(self, random_, client):
         what = random_.random()
-        # Some rows move often, most of them rarely.
+        # Half of the writes go to a few hundred rows, so these rows move often and the others rarely.
         i = random_.randrange(self.rows) if random_.random() < 0.5 else random_.randrange(min(self.rows, 500))
         if what < 0.7:
             status, _, answer = client.call("POST", "/v1/messages", {"conversationId": f"c{i}", "text": "x"})
@@ -163,7 +163,7 @@ def run(server, given):
                 if one is None: return
                 name, path, body, there, grows = one
                 try:
-                    # The conversation list of one contact is short. With smaller pages its walk takes longer, so more rows move during it.
+                    # The conversation list of one contact is short. With small pages, reading it takes longer, so more rows move meanwhile.
                     ids, asked, came, pages = walk(client, path, body, 10 if body is None else given.page_size, movers)
                     check(name, ids, there, movers.made if grows else {}, asked, came)
                 except Exception as error:

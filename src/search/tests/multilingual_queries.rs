@@ -193,7 +193,8 @@ fn uncommitted_records_are_found_alike() {
         let page = search(SearchableKind::Message, query, 100);
         let found = fresh.search(&page).unwrap();
         assert_eq!(ids(&found.hits), *expected, "{query:?}");
-        // With equal weights, a search of the index and a search of the overlay return the same hits with the same scores.
+        // With equal weights, a search of the index (`committed`) and a search of the overlay (`fresh`) return the same hits with the same
+        // scores.
         let first = committed.search(&search(SearchableKind::Message, query, 1)).unwrap();
         let Some(best) = first.hits.first() else { continue };
         let rank = Some(Rank { score: u32::MAX, weights: first.weights.clone() });
@@ -234,7 +235,7 @@ fn contacts_are_found_by_all_their_properties_together() {
         ("李", &["li"]),
         ("example", &["li", "mia", "split"]),
         ("example.com", &["li", "mia"]),
-        // The last word of an address also matches outside of an address.
+        // The words of an address form a phrase, except the last word, which may be in another property: here `c` and `b`.
         ("ann@c", &["split"]),
         ("ann@b", &["split"]),
         ("tea coffee", &[]),

@@ -10,10 +10,11 @@
 //!   id.
 //! - A statement that reads `pg_current_snapshot()` gets the snapshot of the coordinator as a bound value (`transaction_ids`).
 //!
-//! Why that is correct: a transaction that writes on one node commits there before it ends on the coordinator. So if it has ended in a
-//! snapshot of the coordinator, every later statement on its node sees its changes. A transaction that writes on several nodes, such as
-//! the creation of an API key or the removal of a user, becomes visible on them a moment later (two-phase commit). An import is such a
-//! transaction, too. After its commit, its entries in the change log get a later transaction id, so that no reader of the log misses them.
+//! Why that is correct: a transaction that writes on one node commits there before it ends on the coordinator. So once a snapshot of the
+//! coordinator shows the transaction as ended, every later statement on its node sees its changes. A transaction that writes on several
+//! nodes, such as the creation of an API key or the removal of a user, becomes visible on them a moment later (two-phase commit). An import
+//! is such a transaction, too. After its commit, its entries in the change log get a later transaction id, so that no reader of the log
+//! misses them.
 
 mod distribute;
 mod stores;

@@ -139,8 +139,8 @@ pub(super) fn texts<const N: usize>(cells: &mut Cells<'_>) -> Result<[String; N]
     Ok(texts)
 }
 
-/// Returns a fault that is located by the kind and the id of a record: a template, ticket, message or conversation. Every other kind is
-/// located as a conversation.
+/// Returns a fault that is located by the kind and the id of a record. The record is a template, a ticket or a message; for any other kind,
+/// `id` is the id of a conversation.
 pub(super) fn at_id(kind: RecordKind, id: String, property: &'static str, reason: String) -> ImportFault {
     let kinds = match kind {
         RecordKind::Template => &[RecordKind::Template][..],

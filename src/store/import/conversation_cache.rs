@@ -1,6 +1,6 @@
 //! Cache of the conversations that an import has seen recently. It holds the account of each conversation, and whether the conversation is
 //! touched: its derived columns have to be computed again at the end of the import. Without the cache, each batch would query these values.
-//! Called by `upsert`, and by `Import::reach` and `Import::reach_former`.
+//! Called by `upsert`.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -75,7 +75,7 @@ impl Import {
         Ok(())
     }
 
-    /// Records as touched the conversations to which the records with these ids belong in the database, before the records are replaced.
+    /// Records as touched the conversations that now contain the records with these ids. Called before the batch replaces the records.
     pub(super) async fn touch_former(&self, kind: RecordKind, ids: impl Iterator<Item = &str>) -> Result<()> {
         let Bulk { sql, runs } = bulk::among(self.backend, ids);
         let sql = format!(

@@ -2,9 +2,9 @@
 //!
 //! A connection asks for settings when it is opened, among them [`MARK`]. A pooler drops them, since it opens the sessions of the server
 //! itself. So a session without the mark is a pooler's. In transaction mode a pooler lends a session to a connection for one transaction at
-//! a time. The session may then have the named statements of other connections, and lacks those that a connection prepared in another
-//! session. This program therefore prepares each statement without a name, and SeaORM's connections begin a transaction by discarding named
-//! statements.
+//! a time. So the next transaction of a connection may run in another session: this session lacks the named statements that the connection
+//! has prepared, and may have those of other connections. This program therefore prepares each statement without a name, and SeaORM's
+//! connections begin a transaction by discarding named statements.
 //!
 //! The operator has to give the other settings ([`SESSION_SETTINGS`]) to the pooler; the start fails if they are missing.
 

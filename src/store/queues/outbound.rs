@@ -226,8 +226,8 @@ impl Db {
     ) -> Result<Vec<ClaimedMessage>> {
         let of_room = |of: Option<&StoreId>| {
             let mut query = due(now, of);
-            // Leaves out the stores and accounts at their limit of concurrent attempts. The query reads at most `CANDIDATES` messages, so
-            // messages that cannot be sent now could keep it from reading others.
+            // Leaves out the stores and accounts at their limit of concurrent attempts. The query reads at most `CANDIDATES` messages:
+            // without this condition, all of them might be messages that cannot be sent now.
             for store in room.full_stores() {
                 query.and_where(outbound::Column::StoreId.ne(store));
             }
@@ -256,8 +256,8 @@ impl Db {
     ) -> Result<Vec<ClaimedMessage>> {
         use outbound::Column;
         let mut query = due(now, Some(&store));
-        // Reads only the messages of accounts for which an attempt may start. The query reads at most `CANDIDATES` messages, so messages of
-        // other accounts could keep it from reading these.
+        // Reads only the messages of accounts for which an attempt may start. The query reads at most `CANDIDATES` messages: without this
+        // condition, all of them might be messages of other accounts.
         query.and_where(among(Column::AccountId, allotted.targets().map(|(_, account)| account)));
         query.lock_with_behavior(LockType::Update, LockBehavior::SkipLocked);
         let tx = self.begin().await?;

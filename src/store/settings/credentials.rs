@@ -28,8 +28,8 @@ use crate::{
     },
 };
 
-/// The stored kind of a token that permits only some operations. An earlier version of the program does not know such restrictions and
-/// would permit everything. But it looks only for the kind `token`, so it does not find this token and refuses it.
+/// The stored kind of a token that permits only some operations. An earlier version of the program does not know such restrictions. It
+/// looks only for the kind `token`, so it refuses a restricted token instead of permitting everything.
 const RESTRICTED_TOKEN: &str = "narrow_token";
 
 /// Returns the values of the column `kind` with which credentials of this kind are stored.

@@ -213,7 +213,7 @@ impl Writer {
 
     /// Commits the group, if there is one, notifies every writer in it of the outcome, and starts a checkpoint if one is due. The calling
     /// thread itself waits for the disk: switching to a blocking thread and back would take a considerable part of the time of a group. For
-    /// this reason the runtime has one thread more (`cli::thread_count`).
+    /// this reason the runtime has one thread more than processors (`cli::thread_count`).
     fn commit_group(&self, writer_state: &mut WriterState) {
         if writer_state.group.is_some() {
             wake_another();
@@ -311,7 +311,7 @@ impl WriterState {
     /// Commits the transaction of the group and sends the outcome to its writers.
     fn commit(&mut self) {
         let Some(group) = self.group.take() else { return };
-        // The files are checked after the commit: a commit that went to a file without a name is not acknowledged.
+        // The database files are checked after the commit: a commit to files that were deleted or replaced is not acknowledged.
         let outcome = self.step("COMMIT").and_then(|()| self.file.check());
         if let Err(error) = &outcome {
             tracing::error!(%error, writers = group.waiting.len(), "a commit failed; its writes are not acknowledged");

@@ -1,5 +1,5 @@
-//! SQL statements: runs those that are built from entities, and builds those of the pages of lists and of look-ups by key. The pages of an
-//! as-of list have the order that the list had when the client read the first page.
+//! SQL statements: runs statements that are built from entities, and builds the statements for pages of lists and for look-ups by key. The
+//! pages of an as-of list have the order that the list had when the client read the first page.
 
 pub mod as_of;
 mod entity_statements;

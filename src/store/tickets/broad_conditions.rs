@@ -9,10 +9,10 @@ use moka::sync::Cache;
 
 use crate::store::sql::Sql;
 
-/// A cache that keeps, for one minute, conditions that many tickets fulfil, so that the module `driving_index`, which chooses the index of
-/// a ticket list, need not count their tickets again. The key is a hash of the condition's SQL and parameters. If two conditions have the
-/// same hash, the tickets of the second condition are not counted. The list is then scanned although an index could find the rows, which
-/// costs more but returns the same rows.
+/// The cache. A condition stays in the cache for one minute. Meanwhile the module `driving_index`, which chooses the index of a ticket
+/// list, does not count the tickets of this condition again. The key is a hash of the condition's SQL and parameters. If two conditions
+/// have the same hash, the tickets of the second condition are not counted. The list is then scanned although an index could find the rows,
+/// which costs more but returns the same rows.
 #[derive(Clone)]
 pub(in crate::store) struct BroadConditions(Cache<u64, ()>, RandomState);
 

@@ -10,8 +10,8 @@
 //! number of tickets that fulfil it is compared with the length of this list.
 //!
 //! The statement of a total reads its list to the end, whereas that of a page stops early. So for a total, the index of a condition saves
-//! time even if more tickets fulfil it: up to a certain share of the list. If this share is more than the number that counts as few for a
-//! page, a second statement counts the tickets that fulfil each condition, up to this share.
+//! time even if more tickets fulfil the condition: up to a certain share of the list. If this share is larger than the limit for a page, a
+//! second statement counts the tickets that fulfil each condition, up to this share.
 
 use std::{borrow::Cow, collections::BTreeSet};
 

@@ -3,7 +3,7 @@
 //! Triggers write the log, so every writer is covered: requests, imports, maintenance jobs, earlier versions, and manual changes by an
 //! operator. They write nothing for a store whose feed is not active: a write of such a store costs only one more look-up, in a table of
 //! few rows. On PostgreSQL the triggers fire once for each statement, until `m0026_cheaper_sends` changes the triggers of large tables.
-//! Keys are assumed never to change.
+//! The triggers assume that the id of a row's record never changes.
 //!
 //! During this migration on PostgreSQL, a concurrent writer may fail with a retryable error (deadlock): the writer may hold a lock on one
 //! table, and wait for another table that the migration has locked.
@@ -85,8 +85,8 @@ fn up_on_sqlite() -> Vec<String> {
     let mut statements = Vec::new();
     for (table, kind, id) in RECORDS {
         for (event, row) in EVENTS {
-            // An update that changes `placed_by` is no change of the record, and is not recorded. The triggers of
-            // `m0020_former_sort_positions` and `m0022_sort_positions_on_sqlite` make such updates.
+            // An update of `placed_by` (the number of the write that gave the row its sort position) is no change of the record, and is not
+            // recorded. The triggers of `m0020_former_sort_positions` and `m0022_sort_positions_on_sqlite` make such updates.
             let of_record =
                 if event == "UPDATE" && LISTS.iter().any(|(list, _)| *list == table) { "OLD.placed_by = NEW.placed_by AND " } else { "" };
             statements.push(format!(

@@ -1,6 +1,6 @@
 //! SSRF guard: a DNS resolver that refuses addresses that are not permitted as targets.
 //!
-//! The guard runs in the resolver of the HTTP client: it filters the addresses of each look-up, and the connection uses exactly these
+//! The guard runs in the resolver of the HTTP client: it filters the addresses of each look-up, and the connection uses only the permitted
 //! addresses. So DNS rebinding (a name that resolves to another address at the next look-up) does not get around the guard. A literal IP
 //! address is not looked up: [`Targets::check`] checks it.
 

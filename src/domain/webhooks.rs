@@ -174,7 +174,7 @@ pub struct LoggedAttempt {
     pub answer: Option<String>,
 }
 
-/// A direction of pagination through the log of attempts.
+/// The part of the log of attempts that a page shows.
 #[derive(Clone, Copy, Debug)]
 pub enum AttemptLogPage {
     /// The attempts after this position in the log, oldest first.

@@ -1,6 +1,6 @@
-//! The terms of one record, in memory. The index document of the record is made from them. The conditions of a search can also be evaluated
-//! on them without an index: for records that the index does not contain yet, and to find which property of a contact matches. This module
-//! does no I/O.
+//! The terms of one record, in memory. The index document of the record is made from the terms. The conditions of a search can also be
+//! evaluated on the terms, without an index: for records that the index does not contain yet, and to find which property of a contact
+//! matches. This module does no I/O.
 
 use std::ops::Range;
 

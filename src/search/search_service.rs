@@ -47,8 +47,8 @@ const BUILD_WAIT: Duration = Duration::from_secs(2);
 /// The interval at which the worker commits the log position of an idle index. The change log is pruned over time, and an index whose
 /// position was pruned cannot continue from the log.
 const REMARK: Duration = Duration::from_secs(3600);
-/// For how long the worker must run without a failure before a rebuilt index counts as working. After a commit, the index counts as working
-/// immediately.
+/// An index that was rebuilt after a failure counts as working after its first commit, or once the worker has run this long without a
+/// failure.
 const PROVEN: Duration = Duration::from_secs(60);
 /// Backoff of the worker after a failure.
 const RECOVERY: Duration = Duration::from_secs(3);
@@ -339,13 +339,14 @@ impl IndexWorker {
         let mut followed = shared.front.followed.lock().await;
         let mut exclusive = None;
         if followed.is_by_store() {
-            // The log is first read without a lock: if the node still does not answer, no search waits for it.
+            // A node was unreachable. The log is first read without a lock, so that no search waits if the node still does not answer.
             let mark = followed.mark.clone();
             drop(followed);
             shared.front.behind(&mark).await?;
             exclusive = Some(shared.front.by_store_searches.write().await);
             followed = shared.front.followed.lock().await;
-            // The log also lists the queued changes of this process, on the page that is read now or on a later page.
+            // The queued changes of this process are dropped, since the log also lists them: on the page that is read now, or on a later
+            // page.
             shared.front.drop_own_changes(&mut followed);
         }
         let is_new_round = followed.mark.is_between_rounds();
@@ -367,15 +368,15 @@ impl IndexWorker {
                 drop(followed);
                 followed = shared.front.followed.lock().await;
                 if exclusive.is_none() && followed.is_by_store() {
-                    // A node has become unreachable meanwhile, so searches apply changes now. The page is read again, with exclusive
-                    // access.
+                    // A node has become unreachable meanwhile, so each search now applies the changes of its own store. The next call reads
+                    // the page again, and holds `by_store_searches` exclusively.
                     return Ok(true);
                 }
             }
         }
         followed.mark = behind.mark;
-        // Searches may read the log of all stores again if the page was a whole round (see `LogPosition`), so that it had all changes up to
-        // this call. Its changes must also be few, since searches apply only few changes.
+        // Searches may return from the log of their own store to the log of all stores if two conditions are true. The page was a whole
+        // round (see `LogPosition`), so that it had all changes up to this call. Its changes were few: searches apply only few changes.
         let is_current = exclusive.is_some() && !behind.more && is_new_round && !to_disk;
         if is_current {
             followed.go_on_with_all_stores();

@@ -6,8 +6,9 @@
 //!
 //! Then the transaction begins. While one task writes to the database, a separate thread reads the input again, and sends batches of
 //! records to the task through a bounded queue. Before the batches, up to two passes over the input prepare the writes. One collects the
-//! rows that the database must lock beforehand. The other collects the ids of records that may replace records with unique values, such as
-//! e-mail addresses. Only the queue, hashes of ids, the definitions, and the accounts of recent conversations are kept in memory.
+//! rows that the database must lock beforehand. The other collects the ids of records that may replace stored records, which must first
+//! release their unique values, such as e-mail addresses. Only the queue, hashes of ids, the definitions, and the accounts of recent
+//! conversations are kept in memory.
 //!
 //! - `rereadable_input`: the input (`spool`), whose lines can be read several times.
 //! - `import_errors`: why an input is refused.

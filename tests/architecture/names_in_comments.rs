@@ -13,8 +13,8 @@ fn words(code: &str) -> impl Iterator<Item = &str> {
 }
 
 impl WordsOfModules {
-    /// Returns the first name of a path such as `store::tickets::counters` that the module before it in the path does not contain. Names
-    /// after that of a module without a file, such as a type or a crate, are not checked.
+    /// Checks a path such as `store::tickets::counters`. Returns the first name that the module named directly before it does not contain.
+    /// Names after a name without a module file, such as that of a type or a crate, are not checked.
     fn first_unknown<'a>(&self, path: &'a str) -> Option<&'a str> {
         let names: Vec<&str> = path.split("::").filter(|name| !["crate", "super", "self"].contains(name)).collect();
         let known = names.windows(2).map_while(|pair| Some((self.0.get(pair[0])?, pair[1])));

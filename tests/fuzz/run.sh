@@ -10,7 +10,8 @@ cd "$(dirname "$0")"
 tools=$1 document=$2
 shift 2
 export COUNTERPART_DOCUMENT=$document PYTHONPATH="$PWD${PYTHONPATH:+:$PYTHONPATH}" PYTHONDONTWRITEBYTECODE=1
-# Some checks of schemathesis have exemptions. Excludes these checks here: exemptions.py runs them instead, and applies the exemptions.
+# Some checks of schemathesis have exemptions. `--exclude-checks` excludes these checks, since exemptions.py runs them and applies the
+# exemptions.
 judged=$(sed -n 's/^check = "\(.*\)"$/\1/p' exemptions.toml | sort -u | paste -sd, -)
 # The operation `endSession` would end the token that all requests of this run use. tests/api/settings tests this operation.
 [ "$document" != settings ] || set -- --exclude-operation-id endSession "$@"

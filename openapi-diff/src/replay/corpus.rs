@@ -6,10 +6,10 @@
 //! number of further pages to request; `then` is the query of these pages if it differs from that of the first page. With `fails`, both
 //! servers must fail (status 500 or above).
 //!
-//! `because` explains the locations at which the responses differ: `{PLACE: {"by": [KEY], "pairs": [[OLD, NEW]]}}`. KEY is the key of a
-//! difference in the migration notes, or the rule and the location of a change. `pairs` lists all differing values of the old and the new
-//! server at this location; null stands for no value. At the location `status`, a value is a list of the status and, for a failure, the
-//! error message, or for a success, the ids of the records in the response.
+//! `because` explains the differences between the responses: `{PLACE: {"by": [KEY], "pairs": [[OLD, NEW]]}}`. PLACE is a location in the
+//! responses. KEY is the key of a difference in the migration notes, or the rule and the location of a change. `pairs` lists all differing
+//! values of the old and the new server at PLACE; null stands for no value. At the location `status`, a value is a list of the status and,
+//! for a failure, the error message, or for a success, the ids of the records in the response.
 
 use std::{collections::BTreeMap, fmt};
 

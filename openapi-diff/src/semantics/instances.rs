@@ -41,7 +41,7 @@ pub(in super::super) struct Instances<'s, 'd, 'a> {
     dice: SeededRandom,
     /// Values that the schemas name, such as the values of `enum`. Two schemas often differ in such values.
     hints: Vec<Value>,
-    /// The number of attempts so far. While there are hints left, an attempt tries the hint at this position instead of a random value.
+    /// The number of attempts so far, and the index of the next hint. While hints are left, an attempt tries a hint, not a random value.
     count: usize,
 }
 
@@ -61,7 +61,7 @@ impl<'s, 'd, 'a> Instances<'s, 'd, 'a> {
         for schema in schemas {
             let resolved = self.semantics.resolved(schema);
             hints(&resolved.schema, 0, &mut self.hints);
-            // Instances of the subschemas of negations (`not`) and conditions (`if`) are added as hints.
+            // Instances of the subschemas of negations (`not`) and conditions (`if`, `then`, `else`) are added as hints.
             for key in ["not", "if", "then", "else"] {
                 let Some(inner) = resolved.member(key).map(|inner| schema.with(Some(inner))) else { continue };
                 let made: Vec<_> = (0..4).filter_map(|_| self.any(&inner, 1)).collect();

@@ -248,7 +248,7 @@ impl Db {
     }
 }
 
-/// Returns the page with these entries, which came after the log position `mark` on PostgreSQL. `now` is the current snapshot.
+/// Makes a page from the entries that were read after the log position `mark`, on PostgreSQL. `now` is the current snapshot.
 fn page_of_round(mark: &LogPosition, now: &str, rows: Vec<LoggedChange>, limit: i64) -> ChangesSince {
     let next = mark.next.clone().unwrap_or_else(|| now.to_owned());
     let more = is_full(rows.len(), limit);

@@ -73,8 +73,8 @@ impl Import {
     }
 
     /// Returns a conflict over a unique index as an error: two records of the batch contain the same key, or a stored record outside of the
-    /// batch has a key of the batch. The records that the import replaces have released their unique values (placeholders), so a stored
-    /// record that still has such a key will keep it. Some rows of the batch itself may already be stored; they are no conflict.
+    /// batch has a key of the batch. Such a stored record keeps its key: the records that the import replaces have released their unique
+    /// values before. Rows of the batch itself may already be stored; they are no conflict.
     async fn claim(&self, UniqueValues { kind, property, columns, only, rule, claims }: UniqueValues) -> Result<ImportResult> {
         let mut owners: HashMap<&[String], &UniqueValue> = HashMap::with_capacity(claims.len());
         let fault = |claim: &UniqueValue, holder: &str| ImportFault {

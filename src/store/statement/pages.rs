@@ -101,9 +101,9 @@ impl Db {
     }
 }
 
-/// Returns the statement that counts the rows of a whole list. Fences are left out: SQL that keeps the query planner from joining a
-/// subquery ([`SUBQUERY_FENCE`](crate::store::sql::SUBQUERY_FENCE)) or from using an index. They mainly help statements that end after one
-/// page. [`fenced_count_sql`] keeps them.
+/// Returns the statement that counts the rows of a whole list. Leaves out the fences: SQL parts that keep the query planner from joining a
+/// subquery ([`SUBQUERY_FENCE`](crate::store::sql::SUBQUERY_FENCE)) or from using an index. Fences mainly help statements that end after
+/// one page. [`fenced_count_sql`] keeps the fences.
 pub(in crate::store) fn count_sql(table: &str, mut conditions: Sql) -> Sql {
     conditions.unbounded();
     conditions.fences.clear();

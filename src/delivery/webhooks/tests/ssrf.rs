@@ -173,7 +173,7 @@ impl Resolve for Names {
     }
 }
 
-/// Returns the status and the reason of the only attempt at an endpoint.
+/// Returns the HTTP status and the failure reason of the only delivery attempt to a webhook.
 async fn ended(bench: &Bench, id: &WebhookId) -> (Option<i64>, String) {
     let log = bench.log(id).await;
     assert_eq!(log.len(), 1, "{log:?}");
@@ -260,7 +260,7 @@ async fn no_redirect_leads_to_a_private_address() {
     let (ears, listener) = (LoopbackListeners::new().await, TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).await.unwrap());
     let port = ears.port;
     let locations = ["http://127.0.0.1", "//127.0.0.1", "http://2130706433", "http://[::ffff:7f00:1]", "http://[::1]", "http://localhost"];
-    // The path of a request, `STATUS-INDEX`, selects the response: its status, and the index of its location.
+    // The path of a request, `STATUS-INDEX`, selects the response: its status, and the index in `locations` of its redirect target.
     let origin = TestServer::on(listener, move |seen| {
         let (status, place) = seen.line.split([' ', '/']).filter(|part| !part.is_empty()).nth(1).unwrap().split_once('-').unwrap();
         ScriptedReply::Says(format!("{status} Elsewhere\r\nlocation: {}:{port}/", locations[place.parse::<usize>().unwrap()]))

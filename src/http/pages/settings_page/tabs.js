@@ -88,7 +88,7 @@ export async function load(name, quietly = false, older = false) {
   try {
     const shown = view.records;
     const found = await (older ? view.more(shown.at(-1).position) : view.fetch());
-    // The response is ignored if a newer fetch of the section has begun, or if the session has ended.
+    // The response is ignored if a newer fetch of the tab has begun, or if the session has ended.
     if (turned !== view.turns || !known.session) return;
     if (older) {
       view.records = [...shown, ...found];

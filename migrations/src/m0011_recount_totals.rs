@@ -25,15 +25,15 @@ impl MigrationTrait for Migration {
         if manager.get_database_backend() == DbBackend::Sqlite {
             return Ok(());
         }
-        // The lock on `totals` keeps the server from replacing partial totals by their sum at the same time: the statements below would
-        // neither see nor delete that sum.
+        // Without the lock on `totals`, the server could replace partial totals by their sum while the statements below run. The DELETE
+        // would not see the row of that sum, so the sum would remain in addition to the new count.
         let alone = "LOCK TABLE tickets, contacts, totals IN SHARE ROW EXCLUSIVE MODE";
         // `tickets.changed` counts changes and not rows, so it cannot be counted again.
         let former = "DELETE FROM totals WHERE name <> 'tickets.changed'";
         run_all(manager, vec![alone.to_owned(), former.to_owned(), of_stored()]).await
     }
 
-    /// Does nothing: the counts stay correct without this migration.
+    /// Does nothing: the totals that this migration has corrected stay correct.
     async fn down(&self, _: &SchemaManager) -> Result<(), DbErr> {
         Ok(())
     }

@@ -13,8 +13,9 @@
 //!   most one entry for each row, and entries are found by the store and the transaction. Logical replication then identifies a deleted
 //!   entry by all its columns.
 //! - The index of a contact's conversations no longer contains the sort key, which each message changes. On SQLite it lost the sort key in
-//!   `m0012_narrow_conversation_index`. Now a message's update of its conversation changes no index, if the page of the row has room for
-//!   the new version (a HOT update). In return, a page of a contact with thousands of conversations sorts them, as on SQLite.
+//!   `m0012_narrow_conversation_index`. Now a message's update of its conversation changes no index, if the disk page of the row has
+//!   room for the new version (a HOT update). In return, a request for a page of a contact's conversations sorts all conversations of the
+//!   contact, as on SQLite.
 //! - The triggers that record changes of large tables run for each row, and are disabled until a feed of changes is first activated in this
 //!   database. The activation enables them table by table, each table in a transaction of its own, so that it waits for the writers of only
 //!   one table at a time. A process of an earlier version activates a feed without enabling the triggers. For this case, a trigger on

@@ -211,8 +211,8 @@ impl ReportDirection<'_> {
         }
     }
 
-    /// Renders the changes of a class that are shown under an operation, after links to the entries at the front of the report that affect
-    /// the operation.
+    /// Renders the changes of a class that are shown under an operation. Before them come links to the entries at the front of the report
+    /// (changes that are the same at many locations) that affect the operation.
     fn of_operation(&self, group: &OperationGroup<'_>, class: Class) -> Markup {
         let common: Vec<_> = group.common.iter().filter(|mention| mention.class == class).collect();
         let name = class_name(class);
@@ -250,8 +250,8 @@ impl ReportDirection<'_> {
     }
 }
 
-/// Returns the changes that are shown under an operation, and one change for each entry at the front of the report that the operation
-/// refers to.
+/// Returns the changes that affect an operation: one for each entry at the front of the report (a change that is the same at many
+/// locations) to which the operation refers, then the changes that are shown under the operation.
 fn changes_of<'r>(group: &'r OperationGroup<'r>, entries: &BTreeMap<&String, &'r Change>) -> Vec<&'r Change> {
     let common = group.common.iter().filter_map(|mention| entries.get(&mention.label).copied());
     common.chain(group.changes.iter().copied()).collect()

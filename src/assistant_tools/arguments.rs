@@ -22,7 +22,7 @@ pub fn checked(tool: &Tool, mut arguments: Map<String, Value>) -> Result<Map<Str
         if arguments.get(member.name).is_some_and(|value| value.is_null() && !allows(&member.schema, value)) {
             arguments.remove(member.name);
         }
-        // By JSON Schema, the number `5.0` is an integer. The operations accept only digits in a query parameter, so it becomes `5`.
+        // By JSON Schema, the number `5.0` is an integer. The operations accept only digits in a query parameter, so `5.0` becomes `5`.
         if let Some(value) = arguments.get_mut(member.name)
             && member.schema["type"] == "integer"
             && let Some(whole) = value.as_f64().filter(|number| number.fract() == 0.0 && number.abs() < 1e15)

@@ -84,10 +84,10 @@ impl WebhookQueue {
             Ok(secrets) => secrets,
             Err(reason) => return refused(reason),
         };
-        // Real time even in a sandbox, since receivers compare the timestamp of the signature with their own clocks.
+        // The signature states the real time, even in a sandbox, since receivers compare its timestamp with their own clocks.
         let signed_at = self.service.clocks_and_ids().real.now();
         match self.http_client.post(url, &webhook_delivery.event_id, signed_at, secrets, webhook_delivery.body.clone()).await {
-            // Only the status counts, even if the body is incomplete.
+            // The status is the result, even if the body did not arrive completely.
             Ok(received) => {
                 let answer = EndpointAnswer::Status(received.status, received.pause);
                 let body = if answer.is_success() { None } else { beginning(&received.body) };

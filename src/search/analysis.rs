@@ -10,8 +10,8 @@
 //! - prefixes of words, of one or two characters, and single graphemes. A search for such a prefix looks up this one term, since the words
 //!   that begin with the prefix are too many to look up.
 //!
-//! Called by `query` and `record_terms`. Guarantees: Each term has a position, which counts the graphemes and words before the term.
-//! Between two terms that must not count as adjacent, the positions have a gap. No term is longer than `TERM_MAX` bytes.
+//! Called by `query` and `record_terms`. Guarantees: Each term has a position, except prefixes of words and single graphemes (see
+//! [`SHORT`]). Between two terms that must not count as adjacent, the positions have a gap. No term is longer than `TERM_MAX` bytes.
 
 use icu_normalizer::{ComposingNormalizerBorrowed as Composing, DecomposingNormalizerBorrowed as Decomposing};
 use unicode_segmentation::UnicodeSegmentation;

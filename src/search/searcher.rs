@@ -3,9 +3,9 @@
 //! The documents of a segment are sorted by text length and, at equal length, newest first. There are separate posting lists of the records
 //! that contain a term twice, three times and so on (impact-ordered). A segment is searched in several passes. All candidates of a pass
 //! have the same frequency of each condition of the search, or the same upper bound of the frequency. The texts get longer during a pass,
-//! and a longer text scores lower, so the maximum score of the candidates never rises. A pass ends as soon as the page is full of better
-//! hits. A later page begins with a binary search for the place where the former page ended. So a frequent term costs hardly more than a
-//! rare term. There is no cache: the first search costs the same as later searches, except for disk reads.
+//! and a longer text scores lower, so the maximum score of the candidates never rises. A pass ends as soon as the page is full and no
+//! further candidate can enter it. A later page begins with a binary search for the place where the former page ended. So a frequent term
+//! costs hardly more than a rare term. There is no cache: the first search costs the same as later searches, except for disk reads.
 //!
 //! The cost still grows with the length of the posting lists in three cases. First, terms that seldom occur together, or seldom as the
 //! searched phrase, have many candidates but few hits. Second, if several terms are each repeated within many records, a pass has only a
@@ -77,7 +77,8 @@ pub struct HitPage {
     pub total: Option<u64>,
 }
 
-/// A record of the overlay. The index contains an older state of the record, or does not contain it.
+/// A record of the overlay, the changes in memory that are not in the index yet. The index contains an older state of the record, or does
+/// not contain it.
 #[derive(Debug)]
 pub struct OverlayRecord {
     pub record: Searchable,

@@ -12,7 +12,7 @@
 //! | basics | `entity` (every table), `sql`, `sql_from_entities`, `row_decoding`, `error`, `mutex`, `write_timeout`, `last_failure`, … |
 //! | drivers | `sqlite` (connections, group commit, checkpoint, file copy), `postgres` (connections, look-ups, transaction, TLS, standby) |
 //! | database | `db` (open, close), `migrate`, `read_executor` (runs a read), `transaction` (runs a write), `database_health` |
-//! | statements | `statement`: runs statements from entities; builds those of pages and of look-ups by key |
+//! | statements | `statement`: runs statements built from entities; builds the statements for pages and for look-ups by key |
 //! | record types | all other modules: reads and writes of the record types, change log, change feed, import, export, back-up, sandbox |
 //!
 //! # Glossary

@@ -183,8 +183,8 @@ async fn a_position_without_a_moment_is_read_as_rows_stand_now() {
     assert_eq!(List::Contacts.page(&fixture, &request(2, after)).await.rows, ["r1", "r2"]);
 }
 
-/// Rows that are added or moved while the migration `m0022_sort_positions_on_sqlite` is reverted appear in paginations after it was applied
-/// again.
+/// Rows that are added or moved while the migration `m0022_sort_positions_on_sqlite` is reverted appear in paginations after the migration
+/// was applied again. Its registered name is m0022_moves_on_sqlite.
 #[tokio::test]
 async fn a_walk_is_whole_after_m0022_was_taken_back_and_applied_again() {
     let fixture = Fixture::alone().await;
@@ -210,10 +210,11 @@ async fn a_walk_is_whole_after_m0022_was_taken_back_and_applied_again() {
     assert_eq!([first.rows, rest.rows].concat(), whole);
 }
 
-/// PostgreSQL must keep one plan for the query of a page, since planning takes longer than reading the page. It plans the first executions
-/// of a prepared statement for their values. Then it keeps a plan for any values, unless that plan seems more costly. In this test a third
-/// of the rows come after the cursor, which is also what PostgreSQL assumes for an unknown cursor. So the cursor's position does not make
-/// that plan seem more costly; the cursor's other value, its snapshot, must not either.
+/// PostgreSQL must keep one plan for the query of a page, since planning takes longer than reading the page. PostgreSQL makes a custom
+/// plan, for the parameters of the call, at each of the first executions of a prepared statement. Then it keeps a generic plan, for any
+/// parameters, unless the generic plan seems more costly. In this test a third of the rows come after the cursor, as PostgreSQL assumes for
+/// a generic plan. So the cursor's position does not make the generic plan seem more costly. The test checks that the cursor's snapshot
+/// does not either.
 #[tokio::test]
 async fn a_page_behind_a_cursor_is_planned_once() {
     let fixture = Fixture::alone().await;

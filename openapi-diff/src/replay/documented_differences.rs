@@ -100,8 +100,8 @@ impl<'d> Documented<'d> {
     }
 
     /// Returns the keys of the changes that added a value to an open list (`x-extensible-enum`), if the new server's response contains that
-    /// value. The response of the old server may contain the value, too, because the list is open. So the response of the new server alone
-    /// shows the change.
+    /// value. The response of the old server may contain the value, too, because the list is open. So only the response of the new
+    /// server is examined.
     pub fn values_shown(&self, request: &Request, answers: &[Answer; 2]) -> Vec<String> {
         let body = answers[1].body();
         let prefix = format!("response {} /", self.code(request, answers));

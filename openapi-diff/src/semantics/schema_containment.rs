@@ -105,7 +105,7 @@ impl<'a> SchemaChecker<'_, 'a> {
         scope.types() && sup_object.keys().all(|key| scope.keyword(key)) && scope.properties()
     }
 
-    /// Whether a schema accepts null because of `nullable`, although its enumeration does not list null.
+    /// Whether a schema accepts null because of `nullable`, even if its enumeration does not list null.
     fn accepts_null_beside(&self, which: DocumentRole, schema: &Object) -> bool {
         !self.side(which).document.is_3_1() && flag(schema, "nullable")
     }

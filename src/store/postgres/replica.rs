@@ -5,10 +5,10 @@
 //!
 //! One comparison decides whether the standby shows everything that the store wrote. It needs no wait and no version number in each row.
 //! Every write adds a row with its transaction id to the change log, and the look-up of an API key also returns the id of the store's
-//! newest transaction. The snapshot of the standby states the lowest transaction id that may not have ended on the standby; all
-//! transactions with lower ids have ended there too. If the id of the store's newest transaction is lower than the id in the snapshot, the
-//! standby is read; otherwise the primary is read. A snapshot is used for a second. So one query to the standby serves many requests, and a
-//! standby that was promoted, or restored to an earlier state, is noticed within that time.
+//! newest transaction. The snapshot of the standby states the lowest id of a transaction that may still be running there; all transactions
+//! with lower ids have ended there. If the id of the store's newest transaction is lower than the id in the snapshot, the standby is read;
+//! otherwise the primary is read. A snapshot is used for a second. So one query to the standby serves many requests, and a standby that was
+//! promoted, or restored to an earlier state, is noticed within that time.
 //!
 //! The address must be that of one server, a physical standby of this primary: only such a standby numbers transactions as its primary
 //! does. If the standby is slow to return a snapshot, one request waits for the snapshot, for at most [`LOOK`]; meanwhile the other
@@ -52,7 +52,8 @@ pub(in crate::store) struct Replica {
 
 #[derive(Clone, Copy, Default)]
 struct ReplicaState {
-    /// The first transaction id that may not have ended on the standby at this time; all lower ids had ended.
+    /// The lowest id of a transaction that may still have been running on the standby at this time. All transactions with lower ids had
+    /// ended there.
     shown: Option<(i64, Instant)>,
     failed: Option<Instant>,
 }

@@ -325,7 +325,8 @@ impl Db {
             *attempts += 1;
             due.push((*attempts, place));
         }
-        // The limits may not permit all attempts. So the deliveries of subscriptions with few attempts in progress come first.
+        // The limits may leave out the last deliveries of the list. So a delivery comes early if its subscription has few attempts in
+        // progress and few deliveries before this one.
         due.sort_by_key(|(attempts, _)| *attempts);
         let allotted = room.allotted(due.into_iter().map(|(_, place)| place));
         let mut claimed =
@@ -421,7 +422,8 @@ impl Db {
 /// the longest due first.
 fn due(backend: DbBackend, now: Timestamp, room: AttemptLimits<'_, StoreWebhook>, of: Option<&StoreId>) -> SelectStatement {
     use deliveries::{Column, Entity};
-    // The join has two forms. With `IN`, PostgreSQL would run the inner query for every row of `deliveries`. SQLite has no `LATERAL`.
+    // PostgreSQL gets a `LATERAL` join: with `IN`, it would run the inner query for every row of `deliveries`. SQLite has no `LATERAL` and
+    // gets `IN`.
     let lateral = backend == DbBackend::Postgres;
     let mut each = Query::select();
     each.column(Column::Position).from(Entity).limit(room.each as u64);

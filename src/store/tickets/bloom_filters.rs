@@ -441,8 +441,8 @@ mod tests {
         let numbers = |least: u32, most: u32| breadths((least..=most).map(number).collect());
         // Numbers of choices of the expected pre-filters. Few other whole numbers have the magnitudes of 0 to 99, 0 to 19 or 16 to 24, so
         // only the pre-filter by magnitude is used. For 1 to 3, which have few magnitudes in common, only each value is tested. Both
-        // pre-filters are used for eight values, for numbers from a million on, for fractions and for texts: many other values share their
-        // magnitudes or first characters.
+        // pre-filters are used for eight values, which are not more than `FEW_VALUES`. Both are also used for numbers from a million on,
+        // for fractions and for texts: many other values share their magnitudes or first characters.
         assert_eq!((numbers(0, 99), numbers(0, 19), numbers(16, 24), numbers(1, 3)), (vec![8], vec![6], vec![1], vec![3]));
         assert_eq!((numbers(16, 23), numbers(2_000_000, 2_000_008)), (vec![8, 1], vec![12, 1]));
         assert_eq!(breadths((0..9).map(|n| Comparable::Number(f64::from(n) / 10.0)).collect()), [12, 1]);

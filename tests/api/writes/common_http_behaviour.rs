@@ -130,7 +130,7 @@ fn a_write_requires_a_key_with_its_scope() {
         shop.api.anonymous().call(&method, path).send().fails(401);
         shop.server.api("desk", &["users:read"]).call(&method, path).send().fails(403);
     }
-    // A key that has only the read scopes of the same kinds of records is refused.
+    // A key that may read the records, but not write them, is refused.
     let reader = shop.server.api("desk", &["tickets:read", "conversations:read", "contacts:read", "messages:read"]);
     shop.assert_unchanged(|| {
         reader.post("/tickets/close", json!({"ticketId": "t-free", "handledBy": BO})).send().fails(403);

@@ -1,12 +1,15 @@
 //! `counterpart mcp`: serves the assistant tools (Model Context Protocol) over standard input and output, for a client that starts this
 //! program.
 
+use std::time::Duration;
+
 use clap::Args;
 use reqwest::redirect::Policy;
 use rmcp::{ServerHandler, ServiceExt};
 use tokio::{
     io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader},
     sync::watch,
+    time::timeout,
 };
 
 use super::{CliResult, Failed, http_client::client, serve::public_url};
@@ -88,14 +91,21 @@ impl Mcp {
 async fn serve(server: impl ServerHandler) -> CliResult {
     let (mut early, input) = tokio::io::duplex(STDIN_BUFFER_BYTES);
     let reading = tokio::spawn(async move { forward_input(tokio::io::stdin(), &mut early).await });
-    let running = server.serve((input, tokio::io::stdout())).await;
-    let running = running.map_err(|error| {
-        tracing::debug!(%error, "the client did not begin");
-        Failed("the client ended before its first request".to_owned())
-    })?;
-    running.waiting().await?;
-    reading.abort();
-    Ok(())
+    match server.serve((input, tokio::io::stdout())).await {
+        Ok(running) => {
+            running.waiting().await?;
+            reading.abort();
+            Ok(())
+        }
+        Err(error) => {
+            tracing::debug!(%error, "the client did not begin");
+            // After an error of `forward_input`, its task ends at once. Otherwise the task may still wait for input.
+            match timeout(Duration::from_secs(1), reading).await {
+                Ok(Ok(Err(error))) => Err(Failed(format!("standard input: {error}"))),
+                _ => Err(Failed("the client ended before its first request".to_owned())),
+            }
+        }
+    }
 }
 
 /// The size of the buffer between standard input and rmcp (the protocol library), in bytes.
@@ -108,8 +118,12 @@ async fn forward_input(input: impl AsyncRead + Unpin, output: &mut (impl AsyncWr
     let (mut input, mut line, mut has_begun) = (BufReader::new(input), Vec::new(), false);
     while !has_begun {
         line.clear();
-        if (&mut input).take(MAX_LINE_BYTES).read_until(b'\n', &mut line).await? == 0 {
+        let read = (&mut input).take(MAX_LINE_BYTES).read_until(b'\n', &mut line).await?;
+        if read == 0 {
             return Ok(());
+        }
+        if read as u64 == MAX_LINE_BYTES && !line.ends_with(b"\n") {
+            return Err(std::io::Error::other("a line up to the first request has more than 4 MiB, the limit"));
         }
         let message: serde_json::Value = serde_json::from_slice(&line).unwrap_or_default();
         if message["method"].is_string() && !message["id"].is_null() {
@@ -120,5 +134,22 @@ async fn forward_input(input: impl AsyncRead + Unpin, output: &mut (impl AsyncWr
     tokio::io::copy(&mut input, output).await.map(drop)
 }
 
-/// The longest line that [`forward_input`] accepts up to the first request, in bytes. A longer line is dropped.
+/// The longest line that [`forward_input`] accepts up to the first request, in bytes.
 const MAX_LINE_BYTES: u64 = 4 * 1024 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn lines_up_to_the_first_request_are_forwarded_or_refused() {
+        let request = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\"}\n";
+        let forwarded = async |lines: &str| {
+            let mut output = Vec::new();
+            forward_input(lines.as_bytes(), &mut output).await.map(|()| String::from_utf8(output).unwrap())
+        };
+        assert_eq!(forwarded(&format!("no JSON\n{request}any text\n")).await.unwrap(), format!("{request}any text\n"));
+        let long = "a".repeat(MAX_LINE_BYTES as usize);
+        assert!(forwarded(&format!("{long}{request}")).await.unwrap_err().to_string().contains("4 MiB"));
+    }
+}

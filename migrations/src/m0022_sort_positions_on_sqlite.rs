@@ -1,9 +1,9 @@
 //! Fewer writes on SQLite when a row's sort position changes: the row gets one entry in `former_places`, and is not written a second time.
 //!
-//! `m0020_former_sort_positions` counted the moves and inserts of a store with one counter, and wrote the number into the row. Now
-//! `former_places` numbers its entries itself (`left_by`). The counter `arrivals` numbers inserted rows, and `placed_by` is the number of
-//! the row's insert, which does not change. If a row moved after a client got its first page, the first entry since then has the position
-//! that the row had at the first page.
+//! With `m0020_former_sort_positions`, one counter of a store numbered both the moves and the inserts of rows, and each move wrote its
+//! number into the row. Now SQLite numbers the entries of `former_places` (`left_by`), and the counter `arrivals` numbers only inserts. The
+//! column `placed_by` gets the number of the row's insert, and a move does not change it. If a row moved after a client got its first page,
+//! the row's first entry since then has the position that the row had at the first page.
 //!
 //! PostgreSQL keeps the form of `m0020_former_sort_positions`.
 //!

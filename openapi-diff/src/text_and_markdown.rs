@@ -19,7 +19,7 @@ pub(super) const UNSHOWN: &str = "Changes of behaviour that no document shows";
 pub(super) const REMOVED: &str = "Removed operations";
 pub(super) const ADDED: &str = "New operations";
 
-/// The heading of new features that no change shows.
+/// The heading of the new features in the migration notes that no change of the report shows.
 pub(super) const NEWS: &str = "What else is new";
 
 /// Returns the name of a class as reports show it.

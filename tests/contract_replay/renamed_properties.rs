@@ -28,7 +28,7 @@ pub fn faults(sides: &ReplayServers) -> Vec<String> {
                 ("text", &older["payload"]["text"]),
                 ("images", &older["payload"]["images"]),
             ] {
-                // An absent property and null count as equal here; neither document allows null.
+                // An absent property and null count as equal here. The OpenAPI document of neither revision allows null.
                 let value: &Value = &newer[name];
                 if value != meant {
                     found.push(format!("{name} of {} is {value}, where the older revision says {meant}", newer["id"]));

@@ -53,7 +53,7 @@ pub struct Replay<'d> {
 
 impl<'d> Replay<'d> {
     /// `report` is the comparison of the two documents. The migration notes may list differences in behaviour that no document shows
-    /// (`unshown`). These are permitted only if [`Report::annotate`] was called with the notes before.
+    /// (`unshown`). To permit these differences, call [`Report::annotate`] with the notes first.
     pub fn new(documents: [&'d Document; 2], report: &Report, comparison: Comparison) -> Self {
         let documented = Documented::new(documents, report);
         let found = Replayed { unseen: documented.keys(), ..Replayed::default() };

@@ -1,6 +1,6 @@
 //! Post-processing of the OpenAPI documents: rewrites the output of the generator (poem-openapi) into a canonical form. Functions such as
-//! `required_scope` are called for every JSON object of a document. They add what the generator cannot express, so that no handler has to
-//! repeat it.
+//! `required_scope` are called for every JSON object of a document. Some of them add what the generator cannot express, so that no handler
+//! has to state it: for example, `replayed_answer` adds a header to the responses of many operations.
 
 use std::collections::BTreeSet;
 

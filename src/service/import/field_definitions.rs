@@ -88,8 +88,8 @@ impl Definitions {
         }
     }
 
-    /// Validates the values of a ticket's fields and converts them to their stored form. The resolution status may be a property of the
-    /// ticket, a value of the field with this name, or both with the same value. The status is stored in both places.
+    /// Validates the values of a ticket's fields and converts them to their stored form. An import line may have the resolution status in
+    /// the ticket's property `resolutionStatus`, in `ticketFields.resolutionStatus`, or in both with the same value. It is stored in both.
     pub fn ticket_values(&self, ticket: &mut Ticket) -> Result<Values, InvalidProperty> {
         if let Some(status) = &ticket.resolution_status {
             one_of(RESOLUTION_STATUS, status, &RESOLUTION_STATUSES)?;

@@ -1,5 +1,5 @@
-//! Dead letters: messages that could not be sent, each with the outbox entry that a further attempt needs. An export does not contain them,
-//! as it does not contain the delivery state of messages.
+//! Dead letters: messages that could not be sent, each with the outbox entry that a further attempt needs. An export contains neither dead
+//! letters nor the delivery state of messages.
 
 use sea_orm::entity::prelude::*;
 

@@ -1,10 +1,9 @@
-//! TLS of connections to PostgreSQL, set by libpq's options `sslmode`, `sslrootcert`, `sslcert` and `sslkey`. The process's other
-//! connections, those of sqlx, take the same options.
+//! TLS of the connections to PostgreSQL that `tokio_postgres` opens, set by libpq's options `sslmode`, `sslrootcert`, `sslcert` and
+//! `sslkey`. The connections of sqlx, which SeaORM uses, take the same options.
 //!
 //! `prefer`, which is the default, and `require` encrypt and trust any server; `prefer` continues unencrypted if the server has no TLS.
 //! `verify-ca` requires a certificate of a trusted authority, `verify-full` a certificate that also has the server's name. If `sslrootcert`
-//! names authorities, no others are trusted here, as with libpq; sqlx, which SeaORM's connections use, trusts public authorities in
-//! addition.
+//! names authorities, this module trusts no others, as libpq does; sqlx trusts public authorities in addition.
 
 use std::sync::{
     Arc,
@@ -200,8 +199,8 @@ impl ServerCertVerifier for Verifier {
 
 impl Verifier {
     /// Returns whether the signature of a TLS handshake is accepted unverified. That is so if the `sslmode` requires no verified
-    /// certificate and webpki cannot read this certificate, which contains the key for verifying the signature. In these modes an attacker
-    /// between client and server could present a certificate of its own anyway, so a check of the signature would prove nothing. SCRAM
+    /// certificate and webpki cannot read this certificate, which contains the key for verifying the signature. With such an `sslmode` an
+    /// attacker between client and server can present another certificate anyway, so a check of the signature would prove nothing. SCRAM
     /// channel binding does not prove the server's identity in this case.
     fn proves_nothing(&self, certificate: &CertificateDer<'_>) -> bool {
         self.chain.is_none() && unreadable(certificate).is_some()

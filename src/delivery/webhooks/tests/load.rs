@@ -39,8 +39,8 @@ const PATIENT: Duration = Duration::from_secs(2);
 /// The pause that the busy endpoint asks for, in milliseconds.
 const ASKED: i64 = 90_000;
 
-/// (period, offset): of each group of `period` events, the endpoints `Hangs` and `Drips` are slow with only one, the event at the index
-/// `offset`. There are so few slow events because a slow attempt occupies a slot of the worker for the whole time-out.
+/// (period, offset): the endpoints `Hangs` and `Drips` are slow for one event of each group of `period` events, the event at the index
+/// `offset` of the group. Slow events are rare, since a slow attempt occupies a slot of the worker for the whole time-out.
 const SLOW: (usize, usize) = (50, 7);
 
 /// When an attempt is due, the test moves the clock a little beyond the due time: by 1 / `STRIDE` of the time since the start of the test.

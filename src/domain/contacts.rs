@@ -51,7 +51,7 @@ impl Contact {
     }
 }
 
-/// The maximum number of digits of a phone number in the API, after the `+`: one fewer than the 15 of E.164.
+/// The maximum number of digits of a phone number in the API, after the `+`: one fewer than E.164 permits.
 const PHONE_DIGITS: usize = 14;
 
 /// Whether a text is a phone number in E.164: `+`, the code of a country or a worldwide service, and more digits. National

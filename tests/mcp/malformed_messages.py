@@ -280,7 +280,7 @@ def oversized(rng, message, headers):
     message["params"]["padding"] = "x" * (LARGEST + rng.choice([-200_000, 0, 1_000_000]))
 
 
-# How often each kind is chosen. A few bodies are too large, and a few messages remain valid.
+# The weight of each kind in the random choice. A function may leave a message valid, and `oversized` may keep the body within the limit.
 KINDS = {
     random_bytes: 60, broken_json: 100, wrong_type: 200, missing_member: 80, additional_member: 60, duplicate_member: 40, deep_nesting: 40,
     huge_number: 50, wrong_header: 90, missing_header: 50, duplicate_header: 40, batch: 30, unknown_method: 50, wrong_id: 50,

@@ -1,4 +1,4 @@
-//! Tests the report for references that one document cannot follow, for loops of references, and for anchors.
+//! Tests how a comparison reports references that lead to no target in one of the documents, loops of references, and anchors.
 
 use serde_json::json;
 

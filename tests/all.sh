@@ -4,7 +4,8 @@
 # (tests/standby.sh); PostgreSQL over TLS (tests/postgres_tls.sh); fault injection (tests/faults.sh); responses before the end of a request
 # (tests/early_responses.sh); the assistant tools (tests/mcp.sh); pagination while rows move (tests/pagination_walks.sh); alert rules and
 # dashboard (tests/alerts.sh); packages (tests/packages.sh); dependencies (tests/dependencies.sh); the same requests to both revisions
-# (tests/contract_replay); and the published documents in other tools (tests/contract.sh). Stops at the first failure.
+# (tests/contract_replay); and the published documents in other tools (tests/contract.sh). Stops at the first failure. The contract tests run
+# beside other parts, so their failure is reported at the end.
 #
 # Needs a Rust toolchain, git, PostgreSQL's server programs, openssl, curl, Chromium with its chromedriver, an SMTP server
 # (python3-aiosmtpd), and what tests/contract.sh needs. Needs no running server.
@@ -20,11 +21,11 @@ export CARGO_TERM_COLOR="${CARGO_TERM_COLOR:-never}"
 . tests/progress_output.sh
 
 . tests/temporary_folder.sh
-# The process group of the contract tests, while they run.
+# The session of the contract tests, while they run. It contains the programs that they start.
 documents=
 cluster="$scratch/postgres"
 at_the_end() {
-    [ -z "$documents" ] || { kill -- "-$documents" && wait "$documents"; } 2>/dev/null || true
+    [ -z "$documents" ] || { pkill -TERM -s "$documents"; wait "$documents"; } 2>/dev/null || true
     stop_postgres "$cluster"
     rm -rf -- "$cluster"
 }

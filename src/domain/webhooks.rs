@@ -40,7 +40,8 @@ pub struct Webhook {
     pub enabled: bool,
     /// Why the subscription was disabled.
     pub disabled_reason: Option<String>,
-    /// Since when every delivery attempt has failed. Absent: the last attempt at the current URL succeeded, or there was none.
+    /// Since when every delivery attempt has failed. Absent: the last attempt at the current URL succeeded, or there was none. A subscription
+    /// that was disabled because of failures keeps the instant, even if its URL changes.
     pub failing_since: Option<Timestamp>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,

@@ -95,7 +95,9 @@ impl Service {
         let former = webhook.clone();
         if let Some(url) = settings.url.filter(|url| *url != webhook.url) {
             webhook.url = url;
-            webhook.failing_since = None;
+            if webhook.enabled {
+                webhook.failing_since = None;
+            }
         }
         webhook.kinds = kinds.unwrap_or(webhook.kinds);
         webhook.account_id = settings.account_id.unwrap_or(webhook.account_id);

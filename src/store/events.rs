@@ -129,6 +129,8 @@ pub(super) fn subscribed_events(store: &StoreId) -> SelectStatement {
         .expr(Expr::Constant(1.into()))
         .from(webhook_kinds::Entity)
         .and_where(webhook_kinds::Column::StoreId.eq(store))
+        // Citus inserts the result of a query on the node of the store only if the columns of the store are compared, too.
+        .and_where(equal_columns(webhook_kinds::Column::StoreId, webhooks::Column::StoreId))
         .and_where(equal_columns(webhook_kinds::Column::WebhookId, webhooks::Column::Id))
         .to_owned();
     let kind = kinds.clone().and_where(equal_columns(webhook_kinds::Column::Kind, events::Column::Kind)).to_owned();

@@ -1,5 +1,5 @@
-//! The type [`Sql`]: SQL with its bound values. The module `statement` builds an [`Sql`] from SeaORM entities (descriptions of tables). SQL
-//! that is written by hand is appended piece by piece, each value with the SQL that uses it.
+//! The type [`Sql`]: SQL with its bound values. The module `sql_from_entities` builds an [`Sql`] from SeaORM entities (descriptions of
+//! tables). SQL that is written by hand is appended piece by piece, each value with the SQL that uses it.
 //!
 //! Guarantees for SQL that is written by hand: `$1` is the id of the store (tenant) if the SQL was begun with [`Sql::of`], and every value
 //! of a request except a limit or a flag is bound. Requests that differ only in bound values give the same SQL, so that each connection

@@ -293,7 +293,8 @@ pub(in crate::store) fn insert_all<A: ActiveModelTrait>(
         insert.into_table(A::Entity::default().table_ref());
         insert.columns(columns.iter().copied().chain(computed.map(|(column, _)| column)));
         for values in &rows {
-            insert.values_panic(values.iter().cloned().map(Into::into).chain(computed.map(|(_, sql)| Expr::cust(sql))));
+            // Only the number of the values matters for the text.
+            insert.values_panic(values.iter().map(|value| value.as_null().into()).chain(computed.map(|(_, sql)| Expr::cust(sql))));
         }
         StatementBuilder::build(&insert, &backend).sql
     };

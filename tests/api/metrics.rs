@@ -71,6 +71,10 @@ fn metrics_show_failing_deliveries() {
     assert!(oldest.is_some_and(|seconds| seconds >= 90.0), "{oldest:?}");
     server.database.sql("UPDATE webhooks SET enabled = FALSE, disabled_reason = 'gone' WHERE enabled = TRUE");
     assert_eq!(value(&page(&api), "counterpart_webhooks_disabled"), Some(1.0));
+    // An edit of a disabled webhook does not enable it.
+    let gone = webhooks::listed(&server.database).into_iter().find(|webhook| webhook["disabledReason"] == "gone").unwrap_or_default();
+    webhooks::run(&server.database, "edit", &gone, &["--url", &format!("{}/moved", endpoint.url())]);
+    assert_eq!(value(&page(&api), "counterpart_webhooks_disabled"), Some(1.0));
     server.database.sql("UPDATE webhooks SET enabled = TRUE, disabled_reason = NULL WHERE disabled_reason = 'gone'");
     endpoint.replies(|_| ("200 OK", String::new()));
     api.post("/messages", json!({"conversationId": "conv-web", "text": "b"})).send().ok();

@@ -52,7 +52,7 @@ fn log(database: &Database, hook: &Value) -> Vec<Value> {
 }
 
 #[track_caller]
-fn listed(database: &Database) -> Vec<Value> {
+pub fn listed(database: &Database) -> Vec<Value> {
     let printed = database.run(&["webhook", "list", "--store", "shop"]);
     assert!(!printed.contains("whsec_") && !printed.to_lowercase().contains("secret"), "a secret is listed: {printed}");
     lines(&printed)

@@ -1,4 +1,5 @@
-//! Test that SQL is built from entities, except in the listed files, each of which has a reason to contain SQL that is written by hand.
+//! Test that statements are built from entities, except in the listed files, each of which has a reason to contain statements that are
+//! written by hand. Conditions that are appended to a statement are not checked.
 
 use std::path::Path;
 

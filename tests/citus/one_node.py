@@ -19,7 +19,7 @@ LISTED = [
     r'SELECT "(outbound|deliveries)"\."due_at" FROM ',
     r'SELECT "position", "store_id", "account_id" FROM "outbound" (?!.* AND "outbound"\."store_id" = \$)',
     r'SELECT "webhooks"\."store_id", "webhooks"\."id" FROM "webhooks" INNER JOIN LATERAL (?!.* AND "deliveries"\."store_id" = \$)',
-    r"SELECT id FROM webhooks WHERE enabled = ",
+    r'SELECT "webhooks"\."id" FROM "webhooks" WHERE "webhooks"\."enabled" = ',
     r'SELECT "store_id" FROM "(events|record_changes)" ',
     r"SELECT store_id, name FROM totals ",
     r'SELECT .* FROM "change_feeds" ORDER BY "change_feeds"."store_id"',

@@ -104,16 +104,16 @@ impl Db {
         let noted = forgotten_changes::Entity::update_many()
             .col_expr(forgotten_changes::Column::Through, Expr::value(through))
             .filter(forgotten_changes::Column::Through.lt(through));
-        // One transaction, so that every snapshot shows both the new value of `through` and the deletion, or neither.
-        let mut tx = self.begin().await?;
-        tx.execute(&noted).await?;
         if self.is_distributed() {
             // The entries and `forgotten_changes` are on several nodes, whose changes do not become visible at the same time. So `through`
             // is committed first. Then no reader misses a deleted entry without noticing it.
-            tx.commit().await?;
-            tx = self.begin().await?;
+            self.execute(&noted).await?;
         }
+        // One transaction, so that every snapshot shows both the deletion and the new value of `through`, or neither. The deletion comes
+        // first, as in earlier versions of the program: two processes that lock in different orders could wait for each other.
+        let tx = self.begin().await?;
         let forgotten = tx.execute(&changes::Entity::delete_many().filter(old).filter(point.lte(through))).await?;
+        tx.execute(&noted).await?;
         tx.commit().await?;
         Ok(forgotten)
     }

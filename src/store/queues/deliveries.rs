@@ -220,7 +220,8 @@ fn replayed_events(store: &StoreId, webhook: &WebhookId, replay: &Replay, now: T
     };
     let mut queued = Query::select();
     queued.expr(Expr::Constant(1.into())).from(deliveries::Entity).and_where(Column::StoreId.eq(store));
-    queued.and_where(Column::WebhookId.eq(webhook)).and_where(equal_columns(Column::EventId, events::Column::Id)).cond_where(left_out);
+    queued.and_where(equal_columns(Column::StoreId, events::Column::StoreId)).and_where(Column::WebhookId.eq(webhook));
+    queued.and_where(equal_columns(Column::EventId, events::Column::Id)).cond_where(left_out);
     let mut query = subscribed_events(store);
     query
         .and_where(webhooks::Column::Id.eq(webhook))

@@ -103,12 +103,14 @@ impl<E: Into<Failed>> From<E> for StepError {
 /// A copy that follows the change feed, and its progress.
 struct FollowingCopy {
     feed: FeedClient,
+    /// The database with the copied records: the PostgreSQL database that is the copy, or the SQLite database from which the file is
+    /// written.
     db: Db,
     /// The file of the copy. `None` if the copy is a PostgreSQL database.
     file: Option<PathBuf>,
     /// The store to which the token belongs. `None` until the copy or the first response of the server names the store.
     store: Option<StoreId>,
-    /// Whether the file may lack changes that the copy's database has.
+    /// Whether the records in `db` may have changed since the file was last written from them.
     unwritten: bool,
     /// When the file was last written, and how long that took.
     written: Option<(Instant, Duration)>,

@@ -1,5 +1,6 @@
 //! Ticket filters of POST /tickets/list (API contract, section 4.2). The code that reads a request checks the form of the filter. Whether
-//! its field ids and values match the field definitions of the tenant (store) is checked later.
+//! its field ids and values match the field definitions of the tenant (store) is checked later, by `domain::ticket_field_filters`. Then
+//! `store::tickets::filter` converts the filter to SQL.
 
 use serde_json::Value;
 

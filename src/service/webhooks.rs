@@ -1,8 +1,7 @@
-//! Use-cases for webhook subscriptions: the subscriptions themselves, the queue of their deliveries, retries, replays, and the log of
-//! attempts.
+//! Use-cases for webhook subscriptions: decides whether a failed delivery is retried ([`Service::settle_delivery`]), and manages the
+//! subscriptions, the queue of their deliveries, replays, and the log of attempts.
 //!
-//! `delivery` reserves (claims) queued events, attempts to deliver them, and records the outcome with [`Service::settle_delivery`], which
-//! decides whether the event is retried.
+//! `delivery` reserves (claims) queued events, attempts to deliver them, and reports the outcome to [`Service::settle_delivery`].
 
 use serde_json::{Value, json};
 

@@ -9,7 +9,7 @@ use sea_orm::{ActiveValue::Set, ColumnTrait, Condition, DbBackend, EntityTrait, 
 use crate::store::{
     Db, Result,
     change_log::reader::DATABASE_FINGERPRINT,
-    entity::{contacts, conversations, former_places, stores, tickets, transaction_numbers},
+    entity::{contacts, conversations, former_sort_positions, stores, tickets, transaction_numbers},
     sql::Sql,
 };
 
@@ -33,7 +33,7 @@ impl Db {
             self.select(stores::Entity::find().select_only().column(stores::Column::Id), |cells| cells.take()).await?;
         let mut forgotten = 0;
         for store in &stores {
-            forgotten += self.prune_positions(Condition::all().add(former_places::Column::StoreId.eq(store)), before).await?;
+            forgotten += self.prune_positions(Condition::all().add(former_sort_positions::Column::StoreId.eq(store)), before).await?;
         }
         Ok(forgotten)
     }
@@ -57,7 +57,7 @@ impl Db {
             // If two processes start at the same time, the second waits here for the first, and then does the same again, which is
             // harmless.
             tx.execute(&transaction_numbers::Entity::delete_many()).await?;
-            tx.execute(&former_places::Entity::delete_many()).await?;
+            tx.execute(&former_sort_positions::Entity::delete_many()).await?;
             let none = Expr::value(0_i64);
             tx.execute(&tickets::Entity::update_many().col_expr(tickets::Column::PlacedBy, none.clone())).await?;
             tx.execute(&conversations::Entity::update_many().col_expr(conversations::Column::PlacedBy, none.clone())).await?;
@@ -74,15 +74,20 @@ impl Db {
         let mut forgotten = 0;
         loop {
             let oldest = self
-                .find_all(former_places::Entity::find().filter(of_stores.clone()).order_by_asc(former_places::Column::LeftBy).limit(BATCH))
+                .find_all(
+                    former_sort_positions::Entity::find()
+                        .filter(of_stores.clone())
+                        .order_by_asc(former_sort_positions::Column::LeftBy)
+                        .limit(BATCH),
+                )
                 .await?;
             let expired = oldest.iter().take_while(|place| place.left_at < before);
             let Some(last) = expired.last() else { return Ok(forgotten) };
             let through = Condition::all()
                 .add(of_stores.clone())
-                .add(former_places::Column::LeftBy.lte(last.left_by))
-                .add(former_places::Column::LeftAt.lt(before));
-            forgotten += self.execute(&former_places::Entity::delete_many().filter(through)).await?;
+                .add(former_sort_positions::Column::LeftBy.lte(last.left_by))
+                .add(former_sort_positions::Column::LeftAt.lt(before));
+            forgotten += self.execute(&former_sort_positions::Entity::delete_many().filter(through)).await?;
         }
     }
 }
@@ -102,7 +107,7 @@ mod tests {
         // More than one batch of old positions, followed by five newer positions, which must stay.
         for number in 0..BATCH as i64 + 10 {
             let old = number < BATCH as i64 + 5;
-            let place = former_places::Model {
+            let place = former_sort_positions::Model {
                 store_id: store.clone(),
                 list: "tickets".to_owned(),
                 left_by: number,
@@ -114,7 +119,7 @@ mod tests {
             fixture.put(place).await;
         }
         assert_eq!(db.prune_former_positions().await.unwrap(), BATCH + 5);
-        assert_eq!(db.find_all(former_places::Entity::find()).await.unwrap().len(), 5);
+        assert_eq!(db.find_all(former_sort_positions::Entity::find()).await.unwrap().len(), 5);
         assert_eq!(db.prune_former_positions().await.unwrap(), 0);
     }
 

@@ -83,7 +83,8 @@ impl Seal {
         mac
     }
 
-    pub fn close(&self, store: &StoreId, operation: &str, cursor: &Cursor) -> String {
+    /// Returns the text of a cursor: its content and the authentication code.
+    pub fn sealed(&self, store: &StoreId, operation: &str, cursor: &Cursor) -> String {
         let mut bytes = Vec::with_capacity(HEAD_BYTES + cursor.position.id.len() + CODE_BYTES);
         bytes.push(VERSION);
         bytes.extend_from_slice(&cursor.binding.0.to_be_bytes());
@@ -165,7 +166,7 @@ mod tests {
             binding: Binding::of("{}", 20),
             began: Timestamp::from_millis(1),
         };
-        let text = seal.close(&"s".into(), "listTickets", &cursor);
+        let text = seal.sealed(&"s".into(), "listTickets", &cursor);
         assert_eq!(seal.open(&"s".into(), "listTickets", &text), Some(cursor.clone()));
         assert_eq!(seal.open(&"t".into(), "listTickets", &text), None);
         assert_eq!(seal.open(&"s".into(), "listLabels", &text), None);
@@ -182,7 +183,7 @@ mod tests {
             binding: Binding::of("", 1),
             began: Timestamp::from_millis(0),
         };
-        let text = seal.close(&"s".into(), "o", &cursor);
+        let text = seal.sealed(&"s".into(), "o", &cursor);
         for place in 0..text.len() {
             let mut other = text.clone().into_bytes();
             other[place] = if other[place] == b'A' { b'B' } else { b'A' };
@@ -211,7 +212,7 @@ mod tests {
         #[test]
         fn every_cursor_comes_back(cursor in cursor(), key in any::<Vec<u8>>(), store in any::<String>(), operation in any::<String>()) {
             let (seal, store) = (Seal::new(&key), StoreId::from(store));
-            let text = seal.close(&store, &operation, &cursor);
+            let text = seal.sealed(&store, &operation, &cursor);
             prop_assert!(text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_'));
             prop_assert_eq!(seal.open(&store, &operation, &text), Some(cursor));
             // For example, a cursor of the store `a` and the operation `b` does not open for the store `ab` and an empty operation,
@@ -223,7 +224,7 @@ mod tests {
         #[test]
         fn no_tampered_cursor_opens(cursor in cursor(), place in any::<prop::sample::Index>(), other in any::<char>(), bit in 0..8_u32) {
             let (seal, store) = (Seal::new(b"key"), StoreId::from("s"));
-            let text = seal.close(&store, "o", &cursor);
+            let text = seal.sealed(&store, "o", &cursor);
             let opens = |text: &str| seal.open(&store, "o", text).is_some();
             let at = place.index(text.len());
             let (before, behind) = text.split_at(at);

@@ -1,5 +1,5 @@
 //! Keyset pagination for all operations: converts `pageSize`, `cursor` and `page` to a page request, and a page to a response with
-//! pagination headers (API contract, section 4.4).
+//! pagination headers (API contract, section 4.4). `params` refuses a `pageSize` above the limit of the revision.
 
 use std::marker::PhantomData;
 
@@ -73,7 +73,7 @@ impl PageStep {
         let mut headers = vec![(PAGE_SIZE, HeaderValue::from(self.size))];
         if let Some(position) = page.next {
             let cursor = Cursor { position, total, binding: self.binding, began };
-            let text = request.state.seal.close(request.store(), self.operation, &cursor);
+            let text = request.state.seal.sealed(request.store(), self.operation, &cursor);
             headers.extend(HeaderValue::from_str(&text).ok().map(|value| (NEXT_CURSOR, value)));
         }
         if let Some(number) = self.page {

@@ -33,7 +33,8 @@ pub enum ImportStep {
     ReachFormer(RecordKind, Vec<String>),
     /// Locks the rows that the import changes. Contains the kinds of records in the import.
     Hold(HashSet<RecordKind>),
-    /// Makes the stored records with these ids release their unique values, before the records are replaced.
+    /// Clears the unique columns of the stored records with these ids, such as a contact's e-mail address, and closes open tickets among
+    /// them. The records are replaced later; so two records can exchange such a value.
     Park(RecordKind, Vec<String>),
     /// Writes the records of a batch.
     Put(Box<Batch>),

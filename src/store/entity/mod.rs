@@ -24,8 +24,7 @@ pub mod drafts;
 pub mod events;
 pub mod failed_messages;
 pub mod forgotten_changes;
-pub mod former_places;
-pub mod grants;
+pub mod former_sort_positions;
 pub mod idempotency_keys;
 pub mod labelled_tickets;
 pub mod labels;
@@ -35,6 +34,7 @@ pub mod record_changes;
 pub mod roles;
 pub mod sandbox;
 pub mod server_secrets;
+pub mod settings_credentials;
 pub mod stores;
 pub mod team_members;
 pub mod teams;
@@ -66,8 +66,8 @@ macro_rules! for_each_entity {
         for_each_entity! { $function($argument):
             accepted_signatures account_users accounts api_key_secrets api_keys attempts audit bridge_secrets bridges
             change_feeds changes comments contact_fields contacts conversation_labels conversations counters
-            deliveries drafts events failed_messages forgotten_changes former_places grants idempotency_keys labelled_tickets labels
-            messages outbound record_changes roles sandbox server_secrets stores team_members teams templates
+            deliveries drafts events failed_messages forgotten_changes former_sort_positions idempotency_keys labelled_tickets labels
+            messages outbound record_changes roles sandbox server_secrets settings_credentials stores team_members teams templates
             ticket_field_values ticket_fields tickets totals transaction_numbers users webhook_kinds webhook_secrets
             webhooks write_probes
         }

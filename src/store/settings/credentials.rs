@@ -19,7 +19,7 @@ use crate::{
     },
     store::{
         Db, Error, Result,
-        entity::{account_users, api_keys, conversations, grants, stores, tickets, users, webhooks},
+        entity::{account_users, api_keys, conversations, settings_credentials, stores, tickets, users, webhooks},
         row_decoding::Cells,
         sql::batches,
         sql_from_entities::among,
@@ -43,18 +43,21 @@ fn stored_kinds(kind: CredentialKind) -> Vec<&'static str> {
 /// Returns the condition that joins credentials with their users.
 fn same_user() -> Condition {
     Condition::all()
-        .add(Expr::col((users::Entity, users::Column::StoreId)).equals((grants::Entity, grants::Column::StoreId)))
-        .add(Expr::col((users::Entity, users::Column::UserId)).equals((grants::Entity, grants::Column::UserId)))
+        .add(
+            Expr::col((users::Entity, users::Column::StoreId))
+                .equals((settings_credentials::Entity, settings_credentials::Column::StoreId)),
+        )
+        .add(Expr::col((users::Entity, users::Column::UserId)).equals((settings_credentials::Entity, settings_credentials::Column::UserId)))
 }
 
 impl Db {
     /// Returns the user of a credential of this kind. `None`: the credential is unknown or has expired, the user has left the store, or the
     /// link was sent to another e-mail address than the user has now.
     pub async fn user_of_credential(&self, hash: &SecretHash, kind: CredentialKind, now: Timestamp) -> Result<Option<Manager>> {
-        let credential = grants::Entity::find()
-            .filter(grants::Column::Hash.eq(hash.as_str()))
-            .filter(among(grants::Column::Kind, stored_kinds(kind)))
-            .filter(grants::Column::ExpiresAt.gt(now));
+        let credential = settings_credentials::Entity::find()
+            .filter(settings_credentials::Column::Hash.eq(hash.as_str()))
+            .filter(among(settings_credentials::Column::Kind, stored_kinds(kind)))
+            .filter(settings_credentials::Column::ExpiresAt.gt(now));
         let Some(credential) = self.find_all(credential).await?.pop() else { return Ok(None) };
         let (store_id, user_id) = (StoreId::from(credential.store_id), UserId::from(credential.user_id));
         // A second query reads the user, when the store is known: a distributed database (Citus) then reads only the node that has the store.
@@ -125,23 +128,27 @@ impl Db {
 fn credentials(store: &StoreId, now: Timestamp) -> SelectStatement {
     let mut query = Query::select();
     query
-        .columns([(grants::Entity, grants::Column::Hash), (grants::Entity, grants::Column::UserId), (grants::Entity, grants::Column::Kind)])
         .columns([
-            (grants::Entity, grants::Column::Can),
-            (grants::Entity, grants::Column::CreatedAt),
-            (grants::Entity, grants::Column::ExpiresAt),
+            (settings_credentials::Entity, settings_credentials::Column::Hash),
+            (settings_credentials::Entity, settings_credentials::Column::UserId),
+            (settings_credentials::Entity, settings_credentials::Column::Kind),
         ])
-        .column((grants::Entity, grants::Column::SentTo))
+        .columns([
+            (settings_credentials::Entity, settings_credentials::Column::Can),
+            (settings_credentials::Entity, settings_credentials::Column::CreatedAt),
+            (settings_credentials::Entity, settings_credentials::Column::ExpiresAt),
+        ])
+        .column((settings_credentials::Entity, settings_credentials::Column::SentTo))
         .expr(Expr::from(role_kind(Some(store))))
-        .from(grants::Entity)
+        .from(settings_credentials::Entity)
         .join(JoinType::InnerJoin, users::Entity, same_user())
-        .and_where(grants::Column::StoreId.eq(store))
-        .and_where(grants::Column::ExpiresAt.gt(now))
+        .and_where(settings_credentials::Column::StoreId.eq(store))
+        .and_where(settings_credentials::Column::ExpiresAt.gt(now))
         // Leaves out credentials of kinds that only a newer version of the program knows.
-        .and_where(among(grants::Column::Kind, CredentialKind::ALL.into_iter().flat_map(stored_kinds).collect::<Vec<_>>()))
-        .order_by((grants::Entity, grants::Column::CreatedAt), Order::Desc)
-        .order_by((grants::Entity, grants::Column::Kind), Order::Asc)
-        .order_by((grants::Entity, grants::Column::Hash), Order::Asc);
+        .and_where(among(settings_credentials::Column::Kind, CredentialKind::ALL.into_iter().flat_map(stored_kinds).collect::<Vec<_>>()))
+        .order_by((settings_credentials::Entity, settings_credentials::Column::CreatedAt), Order::Desc)
+        .order_by((settings_credentials::Entity, settings_credentials::Column::Kind), Order::Asc)
+        .order_by((settings_credentials::Entity, settings_credentials::Column::Hash), Order::Asc);
     query
 }
 
@@ -159,7 +166,7 @@ impl Write {
     /// Returns the credential with this id. `None`: it does not exist or has expired.
     pub async fn credential(&self, id: &CredentialId, now: Timestamp) -> Result<Option<ListedCredential>> {
         let mut query = credentials(self.store(), now);
-        query.and_where(grants::Column::Hash.eq(id));
+        query.and_where(settings_credentials::Column::Hash.eq(id));
         Ok(self.select(query, credential).await?.pop())
     }
 
@@ -168,9 +175,11 @@ impl Write {
     pub async fn insert_credential(&self, hash: &SecretHash, credential: &NewCredential<'_>, now: Timestamp) -> Result<Timestamp> {
         let NewCredential { user, kind, can, sent_to } = *credential;
         let expires_at = now.plus_millis(kind.lifetime());
-        let ended = Condition::all().add(grants::Column::StoreId.eq(self.store())).add(grants::Column::ExpiresAt.lte(now));
-        self.execute(&grants::Entity::delete_many().filter(ended)).await?;
-        let row = grants::ActiveModel {
+        let ended = Condition::all()
+            .add(settings_credentials::Column::StoreId.eq(self.store()))
+            .add(settings_credentials::Column::ExpiresAt.lte(now));
+        self.execute(&settings_credentials::Entity::delete_many().filter(ended)).await?;
+        let row = settings_credentials::ActiveModel {
             hash: Set(hash.as_str().to_owned()),
             store_id: Set(self.store().to_string()),
             user_id: Set(user.to_string()),
@@ -186,14 +195,16 @@ impl Write {
 
     /// Deletes a credential. Returns `false` if it does not exist: of two concurrent requests that use a single-use link, one gets `false`.
     pub async fn delete_credential(&self, id: &CredentialId) -> Result<bool> {
-        let grant = Condition::all().add(grants::Column::StoreId.eq(self.store())).add(grants::Column::Hash.eq(id));
-        Ok(self.execute(&grants::Entity::delete_many().filter(grant)).await? == 1)
+        let grant =
+            Condition::all().add(settings_credentials::Column::StoreId.eq(self.store())).add(settings_credentials::Column::Hash.eq(id));
+        Ok(self.execute(&settings_credentials::Entity::delete_many().filter(grant)).await? == 1)
     }
 
     /// Deletes every credential of a user; returns their number.
     pub async fn delete_credentials(&self, user: &UserId) -> Result<u64> {
-        let of_user = Condition::all().add(grants::Column::StoreId.eq(self.store())).add(grants::Column::UserId.eq(user));
-        self.execute(&grants::Entity::delete_many().filter(of_user)).await
+        let of_user =
+            Condition::all().add(settings_credentials::Column::StoreId.eq(self.store())).add(settings_credentials::Column::UserId.eq(user));
+        self.execute(&settings_credentials::Entity::delete_many().filter(of_user)).await
     }
 
     /// Returns the number of API keys of the store. On PostgreSQL, concurrent transactions that create keys do not count each other's keys,

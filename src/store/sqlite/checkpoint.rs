@@ -1,4 +1,5 @@
-//! Checkpoints: copying the write-ahead log (WAL) into the SQLite file concurrently with the writer, and what happens if a sync fails.
+//! Checkpoints: copying the write-ahead log (WAL) into the SQLite file concurrently with the writer, and what happens if a sync of
+//! a checkpoint fails. `group_commit` handles a failed sync of a commit.
 //!
 //! By default SQLite runs the checkpoint within the commit that made the WAL long, and all writers wait until the copied pages are on disk.
 //! Here a separate connection runs the checkpoint in rounds. Pages that are written during a round are left to the next round. After the

@@ -1,4 +1,4 @@
-//! Group commit: the single writer of a SQLite file, with one commit for several write transactions.
+//! Group commit: the single writer of a SQLite file, with one commit for several write transactions, and what happens if a commit fails.
 //!
 //! SQLite lets one connection write at a time, and a commit waits for the disk. Therefore writers take turns on one connection, in the
 //! order in which they came, and commit together as a group. The first writer of a group opens the transaction, and each writer has a

@@ -1,4 +1,4 @@
-//! Credentials for a store's settings (sign-in links, sessions and tokens), each with the hash of its secret.
+//! Table `grants`: credentials for a store's settings (sign-in links, sessions and tokens), each with the hash of its secret.
 
 use sea_orm::entity::prelude::*;
 

@@ -40,6 +40,6 @@ cargo build --quiet --features "${COUNTERPART_FEATURES:-}"
 make_cluster_database drill
 mkdir "$scratch/drill"
 # The binary is copied, since another build may replace it meanwhile.
-cp target/debug/counterpart "$scratch/counterpart"
+cp "${CARGO_TARGET_DIR:-target}/debug/counterpart" "$scratch/counterpart"
 python3 tests/citus/drill.py "$scratch/counterpart" "$scratch/drill" "${coordinator%/*}/drill" "$scratch/worker1" "$messages" "$seconds"
 echo "Citus: $(psql -qXAt "${coordinator%/*}/drill" -c 'SELECT citus_version()' | cut -d' ' -f1-2), a coordinator and two workers"

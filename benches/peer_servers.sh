@@ -16,7 +16,26 @@ fi
 root=$(cd "$(dirname "$0")/.." && pwd)
 (cd "$root" && cargo build --profile dist --quiet)
 target=$(cd "$root" && cargo metadata --format-version 1 --no-deps | python3 -c 'import json, sys; print(json.load(sys.stdin)["target_directory"])')
-[[ -f $data/meta.json ]] || python3 "$kit/gen.py" "$data" --tickets 100000 --messages 200000
+
+# The import requires phone numbers as references of WhatsApp conversations, but the kit generates other texts.
+use_phone_numbers() {
+    python3 - "$1" <<'END'
+import json, os, sys
+path, number = sys.argv[1], 0
+with open(path) as old, open(path + ".new", "w") as new:
+    for line in old:
+        if '"channel":"whatsapp"' in line and line.startswith('{"kind":"conversation"'):
+            entry, number = json.loads(line), number + 1
+            entry["record"]["referenceId"] = f"668{number:08}"
+            line = json.dumps(entry, ensure_ascii=False, separators=(",", ":")) + "\n"
+        new.write(line)
+os.replace(path + ".new", path)
+END
+}
+if [[ ! -f $data/meta.json ]]; then
+    python3 "$kit/gen.py" "$data" --tickets 100000 --messages 200000
+    use_phone_numbers "$data/data.ndjson"
+fi
 measure() { python3 "$kit/measure.py" --data "$data" --counterpart-bin "$target/dist/counterpart" "$@"; }
 case " $* " in
 *" --cases"*) measure "$@" ;;

@@ -23,7 +23,10 @@ impl Row for Contact {
     type Entity = contacts::Entity;
 
     fn columns() -> &'static str {
-        columns!(contacts: Id, FullName, FirstName, LastName, Email, Phone, SecondaryPhones, SecondaryEmails, Addresses, Note, CustomFields, CustomFieldsUpdatedAt, CreatedAt, UpdatedAt)
+        columns!(
+            contacts: Id, FullName, FirstName, LastName, Email, Phone, SecondaryPhones, SecondaryEmails, Addresses, Note, CustomFields,
+            CustomFieldsUpdatedAt, CreatedAt, UpdatedAt
+        )
     }
 
     fn decode(cells: &mut Cells<'_>) -> Result<Self> {

@@ -33,7 +33,10 @@ impl Row for Conversation {
     type Entity = conversations::Entity;
 
     fn columns() -> &'static str {
-        columns!(conversations: Id, Channel, AccountId, ContactId, DisplayName, ReferenceId, LabelIds, IsSpam, UnreadCount, MessageCount, EmailSubject, LastInboundAt, LastMessageAt, LastMessageSnippet, LastMessageInbound, SortAt, CreatedAt, UpdatedAt)
+        columns!(
+            conversations: Id, Channel, AccountId, ContactId, DisplayName, ReferenceId, LabelIds, IsSpam, UnreadCount, MessageCount,
+            EmailSubject, LastInboundAt, LastMessageAt, LastMessageSnippet, LastMessageInbound, SortAt, CreatedAt, UpdatedAt
+        )
     }
 
     fn decode(cells: &mut Cells<'_>) -> Result<Self> {

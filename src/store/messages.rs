@@ -22,7 +22,10 @@ impl Row for Message {
     type Entity = messages::Entity;
 
     fn columns() -> &'static str {
-        columns!(messages: Id, ConversationId, AccountId, Inbound, ChannelSentAt, SentAt, Text, Images, Kind, AuthorUserId, IsSentFromApp, Sender, Payload, CreatedAt, UpdatedAt)
+        columns!(
+            messages: Id, ConversationId, AccountId, Inbound, ChannelSentAt, SentAt, Text, Images, Kind, AuthorUserId, IsSentFromApp,
+            Sender, Payload, CreatedAt, UpdatedAt
+        )
     }
 
     fn decode(cells: &mut Cells<'_>) -> Result<Self> {

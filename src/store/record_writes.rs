@@ -26,19 +26,13 @@ use crate::{
         },
         import::DERIVE_TICKETS,
         row_decoding::Row,
-        sql_from_entities::{FixedQuery, among, equals_parameter, model, records, records_by},
+        sql::Sql,
+        sql_from_entities::{FixedQuery, among, equals_parameter, model, records},
         tickets::bloom_filters::{BloomBits, FieldBloomBits},
         transaction::store_transaction::Write,
         users_teams_labels::role_kind,
     },
 };
-
-/// The query for an account. Its parameters are the ids of the store and of the account.
-static ACCOUNT_BY_ID: FixedQuery = FixedQuery::new(|| records_by::<Account>([accounts::Column::StoreId, accounts::Column::Id]));
-
-/// The query for a conversation. Its parameters are the ids of the store and of the conversation.
-static CONVERSATION_BY_ID: FixedQuery =
-    FixedQuery::new(|| records_by::<Conversation>([conversations::Column::StoreId, conversations::Column::Id]));
 
 /// The query for the id of the open ticket of a conversation. Its parameters are the ids of the store and of the conversation.
 static OPEN_TICKET_ID: FixedQuery = FixedQuery::new(|| {
@@ -47,31 +41,30 @@ static OPEN_TICKET_ID: FixedQuery = FixedQuery::new(|| {
     query.filter(equals_parameter(ConversationId, 2)).filter(IsOpen.eq(true)).into_query()
 });
 
-/// The query for a ticket. Its parameters are the ids of the store and of the ticket.
-static TICKET_BY_ID: FixedQuery = FixedQuery::new(|| records_by::<Ticket>([tickets::Column::StoreId, tickets::Column::Id]));
-
-/// The query for a contact. Its parameters are the ids of the store and of the contact.
-static CONTACT_BY_ID: FixedQuery = FixedQuery::new(|| records_by::<Contact>([contacts::Column::StoreId, contacts::Column::Id]));
-
 impl Write {
     /// Reads an account and locks it until the end of the transaction. A transaction that sets the account's bridge (the HTTP endpoint that
     /// delivers its messages) or its allowed users locks the account first. So the later of two such transactions sees the changes of the
     /// earlier one.
     pub async fn locked_account(&self, id: &AccountId) -> Result<Option<Account>> {
-        self.first_locked(ACCOUNT_BY_ID.sql(self.store(), &[id.as_str()])).await
+        self.first_locked(self.by_id::<Account>(id.as_str())).await
+    }
+
+    /// Returns the statement that reads the record of the store with this id.
+    fn by_id<T: Row>(&self, id: &str) -> Sql {
+        Sql::by_ids(self.backend(), self.store(), (T::columns(), T::table()), [id])
     }
 
     /// Reads a conversation and locks it until the end of the transaction.
     pub async fn conversation(&self, id: &ConversationId) -> Result<Option<Conversation>> {
-        self.first_locked(CONVERSATION_BY_ID.sql(self.store(), &[id.as_str()])).await
+        self.first_locked(self.by_id::<Conversation>(id.as_str())).await
     }
 
     /// Reads a conversation and its open ticket, and locks both until the end of the transaction. The ticket is read after the conversation
     /// is locked. A write that opens a ticket locks the conversation, and a write that closes a ticket locks the ticket. So the open ticket
     /// stays the same until the end of the transaction.
     pub async fn conversation_with_ticket(&self, id: &ConversationId) -> Result<Option<(Conversation, Option<TicketId>)>> {
-        let [conversation, ticket] = [&CONVERSATION_BY_ID, &OPEN_TICKET_ID].map(|query| query.sql(self.store(), &[id.as_str()]));
-        self.first_locked_with(conversation, ticket, |cells| cells.id()).await
+        let ticket = OPEN_TICKET_ID.sql(self.store(), &[id.as_str()]);
+        self.first_locked_with(self.by_id::<Conversation>(id.as_str()), ticket, |cells| cells.id()).await
     }
 
     /// Finds the open ticket of a conversation and locks it until the end of the transaction. The caller has locked the conversation.
@@ -81,7 +74,7 @@ impl Write {
     }
 
     pub async fn ticket(&self, id: &TicketId) -> Result<Option<Ticket>> {
-        self.first_locked(TICKET_BY_ID.sql(self.store(), &[id.as_str()])).await
+        self.first_locked(self.by_id::<Ticket>(id.as_str())).await
     }
 
     /// Reads the tickets with these ids and locks them. They are locked in the order of their ids, which prevents deadlocks.
@@ -342,7 +335,7 @@ impl Write {
     }
 
     pub async fn contact(&self, id: &ContactId) -> Result<Option<Contact>> {
-        self.first_locked(CONTACT_BY_ID.sql(self.store(), &[id.as_str()])).await
+        self.first_locked(self.by_id::<Contact>(id.as_str())).await
     }
 
     pub async fn insert_contact(&self, contact: &Contact) -> Result<()> {
@@ -400,7 +393,7 @@ mod tests {
     use super::*;
     use crate::{
         domain::clock::{Clock, SystemClock},
-        store::{fixture::Fixture, sql::Sql},
+        store::fixture::Fixture,
     };
 
     /// Two transactions must not deadlock: the first has locked a ticket and, at its commit, checks the foreign key to the conversation.

@@ -33,7 +33,7 @@ pub(in crate::store) fn column_list(columns: &[impl IdenStatic]) -> String {
 
 /// Returns the SQL of these columns of an entity, for [`Row::columns`]. The SQL is built once.
 macro_rules! columns {
-    ($entity:ident: $($column:ident),+ $(,)?) => {{
+    ($entity:ident: $($column:ident),+) => {{
         static SQL: std::sync::LazyLock<String> =
             std::sync::LazyLock::new(|| $crate::store::row_decoding::column_list(&[$($entity::Column::$column),+]));
         &SQL

@@ -1,5 +1,5 @@
-//! SQL from SeaORM entities (descriptions of tables): converts statements that SeaORM and sea-query build into [`Sql`], for the connections of
-//! `store`, and decodes rows into an entity's model (the struct of a row). `statement::entity_statements` runs the statements.
+//! SQL from SeaORM entities (descriptions of tables): converts statements that SeaORM and sea-query build into [`Sql`], for the connections
+//! of `store`, and decodes rows into an entity's model (the struct of a row). `statement::entity_statements` runs the statements.
 
 use std::{
     any::TypeId,
@@ -199,14 +199,10 @@ pub(in crate::store) fn equal_columns(one: impl ColumnTrait, other: impl ColumnT
     Expr::col(one.as_column_ref()).equals(other.as_column_ref())
 }
 
-/// Converts a statement of SeaORM and its values into an [`Sql`].
-fn sql(statement: Statement) -> Result<Sql> {
-    bound(&statement.sql, statement.values.map_or_else(Vec::new, |values| values.0))
-}
-
 /// Converts a statement that changes rows into an [`Sql`].
 pub(in crate::store) fn change_sql(change: &impl WriteStatement, backend: DbBackend) -> Result<Sql> {
-    sql(change.statement(backend))
+    let statement = change.statement(backend);
+    bound(&statement.sql, statement.values.map_or_else(Vec::new, |values| values.0))
 }
 
 fn bound(text: &str, values: impl IntoIterator<Item = Value>) -> Result<Sql> {
@@ -364,8 +360,7 @@ pub(in crate::store) fn records_by<T: Row>(by: impl IntoIterator<Item = impl Int
 
 #[cfg(test)]
 mod tests {
-    use sea_orm::QueryFilter;
-    use sea_orm::QuerySelect;
+    use sea_orm::{QueryFilter, QuerySelect};
 
     use super::*;
     use crate::store::entity::stores;

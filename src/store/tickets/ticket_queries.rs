@@ -43,7 +43,10 @@ impl Row for Ticket {
     type Entity = tickets::Entity;
 
     fn columns() -> &'static str {
-        columns!(tickets: Id, TicketNumber, IsOpen, IsSpam, IsFollowUp, Channel, ContactId, AccountId, ConversationId, OpenedAt, ClosedAt, ReopenedAt, SnoozedUntil, AssigneeUserId, HandledBy, TicketFields, TicketFieldsUpdatedAt, SortAt, CreatedAt, UpdatedAt)
+        columns!(
+            tickets: Id, TicketNumber, IsOpen, IsSpam, IsFollowUp, Channel, ContactId, AccountId, ConversationId, OpenedAt, ClosedAt,
+            ReopenedAt, SnoozedUntil, AssigneeUserId, HandledBy, TicketFields, TicketFieldsUpdatedAt, SortAt, CreatedAt, UpdatedAt
+        )
     }
 
     fn decode(cells: &mut Cells<'_>) -> Result<Self> {

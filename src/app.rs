@@ -166,6 +166,7 @@ impl App {
             (Some(requests), Some(mails))
         });
         let state = Arc::new(SharedState {
+            reads: service.in_snapshots(),
             service,
             replica,
             seal,

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Imports a file into the store `bench`, and reports the rate and the peak memory of the import. Called by `shop_sizes.py` and `search.sh`.
+"""Imports a file into the store `bench`, and reports the rate and the peak memory of the import. Called by `speed_by_shop_size.py` and
+`search.sh`.
 
   benches/timed_import.py BINARY FILE   BINARY is the program counterpart; FILE contains a record in each line"""
 import os, subprocess, sys, time

@@ -16,31 +16,34 @@
 //! The migrations, by module:
 //! - `m0001_records` creates the tables of a store's records: users, channel accounts, contacts, conversations, tickets, messages and
 //!   others.
-//! - `m0002_access` creates the tables of API keys, of their secrets and of the server's own secrets.
+//! - `m0002_api_keys_and_secrets` creates the tables of API keys, of their secrets and of the server's own secrets.
 //! - `m0003_events_and_change_log` creates the tables of counters, events (transactional outbox), the change log and idempotency keys.
 //! - `m0004_outbound` creates the outbox of messages to channels.
 //! - `m0005_webhooks` creates the tables of webhook subscriptions, their deliveries and the log of attempts.
-//! - `m0006_settings` creates the table of the credentials with which users change a store's settings (`grants`), and the audit log.
+//! - `m0006_settings_access_and_audit_log` creates the table of the credentials with which users change a store's settings (`grants`), and
+//!   the audit log.
 //! - `m0007_bridges` creates the tables of bridges and their signing secrets.
 //! - `m0008_totals` creates counters of tickets and contacts, which triggers maintain.
 //! - `m0009_open_tickets_by_label` creates a table that serves as a covering index of open tickets by label, on SQLite.
-//! - `m0010_change_counter` creates a change counter that validates cached totals of filters (removed by `m0015_drop_change_counter`).
+//! - `m0010_version_of_cached_totals` creates a change counter that validates cached totals of filters (removed by
+//!   `m0015_drop_version_of_cached_totals`).
 //! - `m0011_recount_totals` counts the totals of `m0008_totals` again, on PostgreSQL.
 //! - `m0012_narrow_conversation_index` removes the sort key from the index of a contact's conversations, on SQLite.
 //! - `m0013_write_probe` creates the row that `/readyz` updates to prove that the database accepts writes.
 //! - `m0014_encrypted_secrets` adds, to each stored secret, the id of the key that it is encrypted with.
-//! - `m0015_drop_change_counter` removes the change counter of `m0010_change_counter`.
+//! - `m0015_drop_version_of_cached_totals` removes the change counter of `m0010_version_of_cached_totals`.
 //! - `m0016_channel_sent_at` adds the time at which a message was sent according to its channel, for messages that are not sorted by that
 //!   time.
 //! - `m0017_drafts` creates the table of drafts.
 //! - `m0018_restricted_tokens` adds grants (permissions) to tokens, and creates the table of accepted signed requests of bridges (replay
 //!   protection).
-//! - `m0019_sandbox` creates the table that identifies a database as a sandbox.
+//! - `m0019_sandbox_database` creates the table that identifies a database as a sandbox.
 //! - `m0020_former_sort_positions` creates the table of former sort positions of rows, for as-of cursors (pagination through a snapshot of a
 //!   list).
 //! - `m0021_record_changes` creates the log of changed records for the feed of changes, and the state of each store's feed.
-//! - `m0022_sort_positions_on_sqlite` reduces the writes of `m0020_former_sort_positions` when a row's sort position changes, on SQLite.
-//! - `m0023_links_by_email` adds the e-mail address to which a sign-in link was sent.
+//! - `m0022_cheaper_sort_position_changes_on_sqlite` reduces the writes of `m0020_former_sort_positions` when a row's sort position
+//!   changes, on SQLite.
+//! - `m0023_email_address_of_sign_in_links` adds the e-mail address to which a sign-in link was sent.
 //! - `m0024_endpoint_answers` adds the response of an endpoint to a failed delivery attempt.
 //! - `m0025_failed_messages` creates the table of failed messages (dead letters), and adds the reason why a queued message waits.
 //! - `m0026_cheaper_sends` makes writes of messages cheaper: fewer index entries, and on PostgreSQL cheaper triggers for the feed of
@@ -50,28 +53,28 @@
 use sea_orm_migration::{prelude::*, sea_orm::DbBackend};
 
 mod m0001_records;
-mod m0002_access;
+mod m0002_api_keys_and_secrets;
 mod m0003_events_and_change_log;
 mod m0004_outbound;
 mod m0005_webhooks;
-mod m0006_settings;
+mod m0006_settings_access_and_audit_log;
 mod m0007_bridges;
 mod m0008_totals;
 mod m0009_open_tickets_by_label;
-mod m0010_change_counter;
+mod m0010_version_of_cached_totals;
 mod m0011_recount_totals;
 mod m0012_narrow_conversation_index;
 mod m0013_write_probe;
 mod m0014_encrypted_secrets;
-mod m0015_drop_change_counter;
+mod m0015_drop_version_of_cached_totals;
 mod m0016_channel_sent_at;
 mod m0017_drafts;
 mod m0018_restricted_tokens;
-mod m0019_sandbox;
+mod m0019_sandbox_database;
 mod m0020_former_sort_positions;
 mod m0021_record_changes;
-mod m0022_sort_positions_on_sqlite;
-mod m0023_links_by_email;
+mod m0022_cheaper_sort_position_changes_on_sqlite;
+mod m0023_email_address_of_sign_in_links;
 mod m0024_endpoint_answers;
 mod m0025_failed_messages;
 mod m0026_cheaper_sends;
@@ -89,28 +92,28 @@ impl MigratorTrait for Migrator {
     fn migrations() -> Vec<Box<dyn MigrationTrait>> {
         vec![
             Box::new(m0001_records::Migration),
-            Box::new(m0002_access::Migration),
+            Box::new(m0002_api_keys_and_secrets::Migration),
             Box::new(m0003_events_and_change_log::Migration),
             Box::new(m0004_outbound::Migration),
             Box::new(m0005_webhooks::Migration),
-            Box::new(m0006_settings::Migration),
+            Box::new(m0006_settings_access_and_audit_log::Migration),
             Box::new(m0007_bridges::Migration),
             Box::new(m0008_totals::Migration),
             Box::new(m0009_open_tickets_by_label::Migration),
-            Box::new(m0010_change_counter::Migration),
+            Box::new(m0010_version_of_cached_totals::Migration),
             Box::new(m0011_recount_totals::Migration),
             Box::new(m0012_narrow_conversation_index::Migration),
             Box::new(m0013_write_probe::Migration),
             Box::new(m0014_encrypted_secrets::Migration),
-            Box::new(m0015_drop_change_counter::Migration),
+            Box::new(m0015_drop_version_of_cached_totals::Migration),
             Box::new(m0016_channel_sent_at::Migration),
             Box::new(m0017_drafts::Migration),
             Box::new(m0018_restricted_tokens::Migration),
-            Box::new(m0019_sandbox::Migration),
+            Box::new(m0019_sandbox_database::Migration),
             Box::new(m0020_former_sort_positions::Migration),
             Box::new(m0021_record_changes::Migration),
-            Box::new(m0022_sort_positions_on_sqlite::Migration),
-            Box::new(m0023_links_by_email::Migration),
+            Box::new(m0022_cheaper_sort_position_changes_on_sqlite::Migration),
+            Box::new(m0023_email_address_of_sign_in_links::Migration),
             Box::new(m0024_endpoint_answers::Migration),
             Box::new(m0025_failed_messages::Migration),
             Box::new(m0026_cheaper_sends::Migration),

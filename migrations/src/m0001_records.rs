@@ -1,5 +1,5 @@
 //! Tables of a store's records (sections 2.2 to 2.12 of the API contract), with derived columns for reads. A folded text is the text
-//! without differences of case and Unicode form (`domain::text::fold`).
+//! without differences of case and Unicode form (`domain::unicode_text::fold`).
 
 crate::migration!(
     "m0001_records",

@@ -1,7 +1,7 @@
 //! Recount of the totals of `m0008_totals` on PostgreSQL: that migration used to count before its triggers existed, so changes that were
 //! made in between are permanently missing from the totals. SQLite needs no recount, because it has no concurrent writers.
 //!
-//! A concurrent writer may fail with a retryable error, as in `m0010_change_counter`.
+//! A concurrent writer may fail with a retryable error, as in `m0010_version_of_cached_totals`.
 
 use sea_orm_migration::{prelude::*, sea_orm::DbBackend};
 

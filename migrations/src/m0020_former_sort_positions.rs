@@ -7,7 +7,7 @@
 //! between the two writes, its next pages have the row at the former position.
 //!
 //! On PostgreSQL the number of a write is the id of its transaction. On SQLite it is the value of a counter of the store, which each insert
-//! and each move of a row increments (`m0022_sort_positions_on_sqlite` changes this).
+//! and each move of a row increments (`m0022_cheaper_sort_position_changes_on_sqlite` changes this).
 //!
 //! Triggers write `placed_by` and `former_places`, so every writer is covered: requests, imports, an older server process, and manual
 //! changes by an operator. In existing rows `placed_by` is 0: their positions are older than the first page of any client.

@@ -86,7 +86,8 @@ fn up_on_sqlite() -> Vec<String> {
     for (table, kind, id) in RECORDS {
         for (event, row) in EVENTS {
             // An update of `placed_by` (the number of the write that gave the row its sort position) is no change of the record, and is not
-            // recorded. The triggers of `m0020_former_sort_positions` and `m0022_sort_positions_on_sqlite` make such updates.
+            // recorded. The triggers of `m0020_former_sort_positions` and `m0022_cheaper_sort_position_changes_on_sqlite` make such
+            // updates.
             let of_record =
                 if event == "UPDATE" && LISTS.iter().any(|(list, _)| *list == table) { "OLD.placed_by = NEW.placed_by AND " } else { "" };
             statements.push(format!(

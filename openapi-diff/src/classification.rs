@@ -13,9 +13,9 @@ use serde_json::Value;
 
 use super::{
     comparison_state::{Differ, Finding, Location, RefusalCause, shown},
+    json_values::Object,
     rules::{self, Class, Direction, Rule},
     semantics::{DocumentRole, Inclusion, Instances, RefusingKeywords, SideSchema, Validity, only},
-    values::Object,
 };
 
 /// How many random values of one schema a check generates in its search for a value that the other schema refuses.

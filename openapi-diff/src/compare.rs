@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{
     comparison_state::{Differ, INFO, Location},
+    json_values::{both_same, is_annotation, keys, same, text, without_annotations},
     operations,
     read::{Document, NOTICES},
     references::DocumentIndex,
@@ -11,7 +12,6 @@ use super::{
     rules, security,
     semantics::Arena,
     servers::compare_servers,
-    values::{both_same, is_annotation, keys, same, text, without_annotations},
 };
 
 /// Compares two documents. Never fails: an invalid part is compared as plain JSON.
@@ -69,7 +69,7 @@ fn components(differ: &mut Differ) {
         }
         let Some((one, other)) = differ.maps(&place, section, before, after) else { continue };
         for name in keys(one, other) {
-            let reference = format!("#/components/{section}/{}", super::values::step(name));
+            let reference = format!("#/components/{section}/{}", super::json_values::step(name));
             // A component counts as used even if a reference leads only to a part of it.
             let leads = |used: &BTreeSet<String>| {
                 used.iter().any(|used| used.strip_prefix(&*reference).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))

@@ -12,10 +12,10 @@ use serde_json::Value;
 
 use super::{
     classification::Witnesses,
+    json_values::{Object, flag, is_annotation, keys, members, report_form, same},
     references::{DocumentIndex, name_of, reference, unchanged},
     rules::{self, Direction, Rule},
     semantics::{Arena, CheckCaches, SchemaChecker},
-    values::{Object, flag, is_annotation, keys, members, report_form, same},
 };
 
 /// A location in a document.
@@ -347,14 +347,14 @@ impl<'a> Differ<'a> {
     /// Returns the objects under a key. If one of the values is no object, reports the difference and returns None.
     pub fn maps(&mut self, at: &Location, key: &str, old: &'a Object, new: &'a Object) -> Option<(&'a Object, &'a Object)> {
         self.shaped(at, key, old, new, Value::is_object)?;
-        let get = |object: &'a Object| members(object.get(key).unwrap_or(super::values::empty()));
+        let get = |object: &'a Object| members(object.get(key).unwrap_or(super::json_values::empty()));
         Some((get(old), get(new)))
     }
 
     /// Returns the lists under a key. If one of the values is no list, reports the difference and returns None.
     pub fn lists(&mut self, at: &Location, key: &str, old: &'a Object, new: &'a Object) -> Option<(&'a [Value], &'a [Value])> {
         self.shaped(at, key, old, new, Value::is_array)?;
-        Some((super::values::items(old.get(key)), super::values::items(new.get(key))))
+        Some((super::json_values::items(old.get(key)), super::json_values::items(new.get(key))))
     }
 
     fn shaped(&mut self, at: &Location, key: &str, old: &'a Object, new: &'a Object, fits: fn(&Value) -> bool) -> Option<()> {
@@ -376,7 +376,7 @@ pub(super) fn shown(witness: &Value) -> Option<Value> {
 fn beside(value: &Value) -> Cow<'_, Object> {
     let mut members = Object::new();
     if reference(value).is_some() {
-        members = super::values::members(value).clone();
+        members = super::json_values::members(value).clone();
         members.retain(|key, _| key != "$ref" && !is_annotation(key));
     }
     Cow::Owned(members)

@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 
 use super::{
     comparison_state::{Differ, Location},
+    json_values::{Object, empty, items, keys, members, step, text},
     references::{DocumentIndex, name_of, reference, reference_of_mapping},
     rules,
     schema::Subschemas,
     schema_resolution::resolve,
     validation_keywords,
-    values::{Object, empty, items, keys, members, step, text},
 };
 
 pub(super) fn discriminator(differ: &mut Differ, at: &Location, old: &Object, new: &Object) {

@@ -7,10 +7,10 @@ use serde_json::Value;
 use super::{
     comparison_state::{Differ, Location},
     headers::headers,
+    json_values::{Object, canonical, empty, flag, keys, members, text, without_annotations},
     references::DocumentIndex,
     rules,
     schema_resolution::{inner, resolve},
-    values::{Object, canonical, empty, flag, keys, members, text, without_annotations},
 };
 
 /// How the bodies of a media type use encoding objects.

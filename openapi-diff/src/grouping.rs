@@ -11,10 +11,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
+    json_values::canonical,
     report::{Change, Report, Summary},
     rules::{self, Class},
     text_and_markdown::heading,
-    values::canonical,
 };
 
 /// A change is shown once at the front of the report if it is the same at this many locations or more.

@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use super::{
     comparison_state::{Differ, Location},
+    json_values::{Object, flag, members, without_annotations},
     media_types::{Named, name},
     parameters::{PARAMETER, flags, value, written},
     rules,
-    values::{Object, flag, members, without_annotations},
 };
 
 pub(super) fn headers<'a>(differ: &mut Differ<'a>, at: &Location, old: &'a Object, new: &'a Object) {

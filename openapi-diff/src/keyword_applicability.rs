@@ -9,9 +9,9 @@ use std::collections::BTreeSet;
 
 use super::{
     comparison_state::Differ,
+    json_values::{Object, is_annotation, keys, text},
     rules::{self, Rule},
     validation_keywords,
-    values::{Object, is_annotation, keys, text},
 };
 
 const NUMBERS: [&str; 2] = ["number", "integer"];

@@ -6,30 +6,31 @@
 //! - `compare` starts the comparison, and `comparison_state` holds its state. `operations`, `parameters`, `security`, `servers`,
 //!   `responses`, `headers`, `media_types` and `encodings` compare the parts of an operation.
 //! - `schema` compares two schemas. `object_keywords`, `validation_keywords`, `keyword_applicability`, `one_of_any_of`, `variant_pairing`,
-//!   `discriminators` and `applicators` compare the parts of a schema. `classification` and `semantics` compare the values that two schemas
-//!   accept (validity, schema containment, counter-examples).
+//!   `discriminators` and `not_if_contains` compare the parts of a schema. `classification` and `semantics` compare the values that two
+//!   schemas accept (validity, schema containment, counter-examples).
 //! - `rules` is the table of rules and classes. `report` holds the changes. `migration_notes` adds notes for integrators to the changes.
 //!   `ci_gate` applies the decisions of a team.
-//! - `conformance` checks a response against a document. `replay` compares the responses of two servers.
-//! - `grouping` groups the changes for display. `text_and_markdown` and `html` render text, Markdown and HTML. `report_formats` renders
+//! - `response_conformance` checks a response against a document. `replay` compares the responses of two servers.
+//! - `grouping` groups the changes for display. `text_and_markdown` and `html` render text, Markdown and HTML. `ci_report_formats` renders
 //!   SARIF, JUnit XML and annotations of GitHub Actions.
 
 #![warn(clippy::unwrap_used, clippy::expect_used)]
 
-mod applicators;
 mod ci_gate;
+mod ci_report_formats;
 mod classification;
 mod compare;
 mod comparison_state;
-mod conformance;
 mod discriminators;
 mod encodings;
 mod grouping;
 mod headers;
 mod html;
+mod json_values;
 mod keyword_applicability;
 mod media_types;
 mod migration_notes;
+mod not_if_contains;
 mod object_keywords;
 mod one_of_any_of;
 mod operations;
@@ -39,7 +40,7 @@ mod referenced_files;
 mod references;
 pub mod replay;
 mod report;
-mod report_formats;
+mod response_conformance;
 mod responses;
 mod rules;
 mod schema;
@@ -49,7 +50,6 @@ mod semantics;
 mod servers;
 mod text_and_markdown;
 mod validation_keywords;
-mod values;
 mod variant_pairing;
 
 pub use ci_gate::{Approval, Approvals, Gate, Ignored, Severities};

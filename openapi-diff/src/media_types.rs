@@ -7,9 +7,9 @@ use serde_json::Value;
 use super::{
     comparison_state::{Differ, Location},
     encodings::encodings,
+    json_values::{Object, flag, members},
     parameters::flags,
     rules,
-    values::{Object, flag, members},
 };
 
 /// The entries of a section such as `content`, by their keys in a normal form. Each entry is a pair: its key as the document writes it, and

@@ -5,16 +5,16 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use super::{
-    applicators::{allows_everything, allows_nothing},
     classification::Pair,
     comparison_state::{Differ, Location, RefusalCause},
+    json_values::{Object, empty, flag, is_annotation, items, keys, members, step},
+    not_if_contains::{allows_everything, allows_nothing},
     references::reference,
     rules::{self, Direction},
     schema::{Subschemas, members_of},
     schema_resolution::{Resolved, inner, resolve},
     semantics::depends_on,
     validation_keywords,
-    values::{Object, empty, flag, is_annotation, items, keys, members, step},
 };
 
 impl<'a> Differ<'a> {

@@ -12,13 +12,13 @@ use super::{
     classification::Pair,
     comparison_state::{Differ, Location},
     discriminators::{by_discriminator, discriminator},
+    json_values::{Object, empty, is_annotation, items, members, step},
     references::{DocumentIndex, MAX_REFERENCE_CHAIN, name_of, reference},
     rules::{self, Direction},
     schema::Subschemas,
     schema_resolution::{Resolved, element, resolve},
     semantics::{DocumentRole, Overlap, SideSchema, is_of},
     validation_keywords,
-    values::{Object, empty, is_annotation, items, members, step},
     variant_pairing::Pairing,
 };
 
@@ -151,7 +151,7 @@ fn as_choice<'a>(side: &DocumentIndex<'a>, flat: &Resolved<'a>, written: Option<
 fn by_type<'a>(side: &DocumentIndex<'a>, object: &Object) -> Variants<'a> {
     let mut types = items(object.get("type")).to_vec();
     types.extend(object.get("type").filter(|named| named.is_string()).cloned());
-    if !side.document.is_3_1() && object.contains_key("type") && super::values::flag(object, "nullable") {
+    if !side.document.is_3_1() && object.contains_key("type") && super::json_values::flag(object, "nullable") {
         types.push("null".into());
     }
     let of = |name: &Value| {

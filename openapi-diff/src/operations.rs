@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::{
     comparison_state::{Differ, Location},
+    json_values::{Object, empty, flag, is_annotation, keys, members, text},
     media_types::{Named, compare_body, name},
     parameters::{OperationInPath, compare_parameters},
     references::DocumentIndex,
@@ -14,7 +15,6 @@ use super::{
     rules::{self, Direction, Rule},
     security,
     servers::compare_servers,
-    values::{Object, empty, flag, is_annotation, keys, members, text},
 };
 
 const METHODS: [&str; 8] = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];

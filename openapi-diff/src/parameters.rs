@@ -6,12 +6,12 @@ use serde_json::Value;
 
 use super::{
     comparison_state::{Differ, Location},
+    json_values::{Object, both_same, canonical, empty, flag, is_annotation, items, members, order, text, without_annotations},
     media_types::{Named, content, name},
     references::{DocumentIndex, reference},
     rules,
     schema_resolution::resolve,
     validation_keywords,
-    values::{Object, both_same, canonical, empty, flag, is_annotation, items, members, order, text, without_annotations},
 };
 
 /// A path item, one of its operations, and the path template. A parameter of the operation replaces the parameter of the path item with the

@@ -11,8 +11,8 @@ use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess,
 use serde_json::{Map, Number, Value, value::RawValue};
 
 use super::{
+    json_values::{hex, sha256},
     referenced_files,
-    values::{hex, sha256},
 };
 
 /// The nesting depth of JSON beyond which a value is replaced by its hash. Real documents are nested less deeply.

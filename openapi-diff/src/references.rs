@@ -8,8 +8,8 @@ use std::{
 use serde_json::Value;
 
 use super::{
+    json_values::{Object, items, members},
     read::Document,
-    values::{Object, items, members},
 };
 
 /// The maximum number of references in a chain. A longer chain counts as a loop.
@@ -37,7 +37,7 @@ pub(super) struct DocumentIndex<'a> {
 fn anchors<'a>(value: &'a Value, way: &mut Vec<Cow<'a, str>>, found: &mut HashMap<&'a str, Vec<(String, &'a Value)>>) {
     for (step, member) in members(value) {
         if let (true, Some(name)) = (["$anchor", "$dynamicAnchor"].contains(&step.as_str()), member.as_str()) {
-            let pointer = way.iter().map(|step| format!("/{}", super::values::step(step))).collect();
+            let pointer = way.iter().map(|step| format!("/{}", super::json_values::step(step))).collect();
             found.entry(name).or_default().push((pointer, value));
         }
         way.push(Cow::Borrowed(step));
@@ -76,7 +76,7 @@ impl<'a> DocumentIndex<'a> {
         let schemas = document.root.pointer("/components/schemas").and_then(Value::as_object);
         for (name, schema) in schemas.into_iter().flatten() {
             for parent in items(schema.get("allOf")).iter().filter_map(|part| part.get("$ref")?.as_str()) {
-                children.entry(parent).or_default().push(format!("#/components/schemas/{}", super::values::step(name)));
+                children.entry(parent).or_default().push(format!("#/components/schemas/{}", super::json_values::step(name)));
             }
         }
         let mut named = HashMap::new();
@@ -98,7 +98,7 @@ impl<'a> DocumentIndex<'a> {
     }
 
     pub fn get(&self, key: &str) -> &'a Value {
-        self.document.root.get(key).unwrap_or(super::values::empty())
+        self.document.root.get(key).unwrap_or(super::json_values::empty())
     }
 
     /// Returns the value that a reference leads to. That value may be another reference.
@@ -126,7 +126,7 @@ impl<'a> DocumentIndex<'a> {
         let identified = self.ids.get(reference.split('#').next().unwrap_or_default())?;
         let mut schemas = self.document.root.pointer("/components/schemas")?.as_object()?.iter();
         let (name, _) = schemas.find(|(_, schema)| std::ptr::eq(*schema, *identified))?;
-        Some(format!("#/components/schemas/{}", super::values::step(name)))
+        Some(format!("#/components/schemas/{}", super::json_values::step(name)))
     }
 
     /// Whether a chain of references and parts of `allOf` leads from a reference back to the same reference.
@@ -159,7 +159,7 @@ impl<'a> DocumentIndex<'a> {
     /// are the references that lead to `schema`.
     pub fn by_discriminator(&self, schema: &Object, references: &[String]) -> Vec<(String, String)> {
         let Some(discriminator) = schema.get("discriminator") else { return Vec::new() };
-        let mut variants: Vec<_> = members(discriminator.get("mapping").unwrap_or(super::values::empty()))
+        let mut variants: Vec<_> = members(discriminator.get("mapping").unwrap_or(super::json_values::empty()))
             .iter()
             .filter_map(|(value, target)| Some((value.clone(), reference_of_mapping(target.as_str()?))))
             .collect();
@@ -180,7 +180,7 @@ impl<'a> DocumentIndex<'a> {
             Value::Object(object) => {
                 found.extend(reference(value).map(str::to_owned));
                 if let Some(discriminator) = object.get("discriminator") {
-                    let mapping = members(discriminator.get("mapping").unwrap_or(super::values::empty()));
+                    let mapping = members(discriminator.get("mapping").unwrap_or(super::json_values::empty()));
                     found.extend(mapping.values().filter_map(Value::as_str).map(reference_of_mapping));
                     found.extend(self.children.get(own).into_iter().flatten().cloned());
                 }

@@ -1,4 +1,4 @@
-//! The data of a report: changes in a fixed order, with stable fingerprints. `text_and_markdown`, `html` and `report_formats` render a
+//! The data of a report: changes in a fixed order, with stable fingerprints. `text_and_markdown`, `html` and `ci_report_formats` render a
 //! report.
 //!
 //! A fingerprint is a hash of the operation, the location, the direction, the rule and the details of a change. Wording, order, class and
@@ -11,11 +11,11 @@ use serde_json::Value;
 
 use super::{
     comparison_state::Finding,
+    json_values::{canonical, empty, hex, members, sha256},
     operations::pairs,
     parameters::position,
     read::Document,
     rules::{self, Class, Direction, Rule},
-    values::{canonical, empty, hex, members, sha256},
 };
 
 /// A change from the old document to the new document.

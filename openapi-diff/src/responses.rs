@@ -7,10 +7,10 @@ use serde_json::Value;
 use super::{
     comparison_state::{Differ, Location},
     headers::headers,
+    json_values::{Object, both_same, empty, keys, members},
     media_types::{Named, content, name},
     rules::{self, Direction},
     servers::server,
-    values::{Object, both_same, empty, keys, members},
 };
 
 pub(super) fn compare_responses<'a>(differ: &mut Differ<'a>, at: &Location, old: &'a Object, new: &'a Object) {

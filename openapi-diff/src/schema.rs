@@ -13,17 +13,17 @@ use std::{
 use serde_json::Value;
 
 use super::{
-    applicators::{APPLICATORS, allows_nothing},
     classification::Pair,
     comparison_state::{Differ, Location, RefusalCause},
+    json_values::{Object, both_same, canonical, empty, is_annotation, items, keys, members, without_annotations},
     keyword_applicability::Applicability,
+    not_if_contains::{APPLICATORS, allows_nothing},
     one_of_any_of,
     references::reference,
     rules,
     schema_resolution::{Resolved, element, resolve},
     semantics::{DocumentRole, SideSchema},
     validation_keywords::{self, GROUPS},
-    values::{Object, both_same, canonical, empty, is_annotation, items, keys, members, without_annotations},
 };
 
 /// The maximum number of pairs of schemas of one body that are compared at every location. If a body has more, it is compared again, and

@@ -12,8 +12,8 @@ use std::{
 use serde_json::Value;
 
 use super::{
+    json_values::{Object, canonical, flag, is_annotation, items, members, order, same},
     references::{DocumentIndex, name_of, reference},
-    values::{Object, canonical, flag, is_annotation, items, members, order, same},
 };
 
 /// A resolved schema.
@@ -133,7 +133,7 @@ impl<'a> Resolution<'_, 'a> {
             if !self.broken.contains(&target) {
                 self.broken.push(target);
             }
-            Cow::Borrowed(super::values::empty())
+            Cow::Borrowed(super::json_values::empty())
         };
         let mut own = members(&schema).clone();
         own.retain(|key, _| key != "$ref" && !is_annotation(key));
@@ -393,7 +393,7 @@ fn properties(parts: &[&Value], part: &Object, listed: &Object, all: &mut Object
         if other.contains_key("patternProperties") {
             continue;
         }
-        let listed = members(other.get("properties").unwrap_or(super::values::empty()));
+        let listed = members(other.get("properties").unwrap_or(super::json_values::empty()));
         for (_, schema) in own.iter_mut().filter(|(name, _)| !listed.contains_key(*name)) {
             both(schema, others);
         }

@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use super::{
     comparison_state::{Differ, Location},
+    json_values::{Object, both_same, canonical, empty, is_annotation, items, keys, members, same, without_annotations},
     references::DocumentIndex,
     rules,
-    values::{Object, both_same, canonical, empty, is_annotation, items, keys, members, same, without_annotations},
 };
 
 /// A security requirement: the security schemes, all of which are needed, and the scopes of each.

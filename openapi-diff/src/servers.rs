@@ -4,9 +4,9 @@ use serde_json::Value;
 
 use super::{
     comparison_state::{Differ, Location},
+    json_values::{Object, both_same, canonical, empty, items, keys, members, same, text, without_annotations},
     media_types::{Named, name},
     rules, validation_keywords,
-    values::{Object, both_same, canonical, empty, items, keys, members, same, text, without_annotations},
 };
 
 /// Compares the servers of a document or an operation.

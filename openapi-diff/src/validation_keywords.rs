@@ -9,9 +9,9 @@ use serde_json::Value;
 
 use super::{
     comparison_state::{Differ, Location, RefusalCause},
+    json_values::{Object, both_same, canonical, flag, items, order, same, text},
     references::DocumentIndex,
     rules::{self, Direction, Rule},
-    values::{Object, both_same, canonical, flag, items, order, same, text},
 };
 
 type Compare = fn(&mut Differ, &Location, &Object, &Object);

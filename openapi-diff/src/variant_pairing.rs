@@ -16,12 +16,12 @@ use serde_json::Value;
 
 use super::{
     comparison_state::Differ,
+    json_values::{canonical, hex, members, sha256},
     one_of_any_of::Variants,
     references::{DocumentIndex, name_of, reference, reference_of_mapping},
     rules::Direction,
     schema_resolution::resolve,
     semantics::{DocumentRole, SideSchema},
-    values::{canonical, hex, members, sha256},
 };
 
 /// Two lists of variants to pair.

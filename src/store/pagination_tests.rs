@@ -183,7 +183,7 @@ async fn a_position_without_a_moment_is_read_as_rows_stand_now() {
     assert_eq!(List::Contacts.page(&fixture, &request(2, after)).await.rows, ["r1", "r2"]);
 }
 
-/// Rows that are added or moved while the migration `m0022_sort_positions_on_sqlite` is reverted appear in paginations after the migration
+/// Rows that are added or moved while the migration `m0022_cheaper_sort_position_changes_on_sqlite` is reverted appear in paginations after the migration
 /// was applied again. Its registered name is m0022_moves_on_sqlite.
 #[tokio::test]
 async fn a_walk_is_whole_after_m0022_was_taken_back_and_applied_again() {

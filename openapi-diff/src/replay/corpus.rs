@@ -19,8 +19,8 @@ use serde_json::Value;
 
 use crate::{
     Document,
+    json_values::{Object, empty, items, members, text},
     references::DocumentIndex,
-    values::{Object, empty, items, members, text},
 };
 
 /// The API key with which a request is sent.

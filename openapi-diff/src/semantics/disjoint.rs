@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use super::{
     super::{
+        json_values::{Object, flag, items, order},
         object_keywords::AdditionalProperties,
         schema_resolution::{Resolved, element, inner},
-        values::{Object, flag, items, order},
     },
     DEPTH, SchemaChecker, SideSchema, Validity,
     validity::{depends_on, requires},

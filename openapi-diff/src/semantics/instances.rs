@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 
 use super::{
     super::{
+        json_values::{Object, items},
         schema::members_of,
         schema_resolution::{Resolved, element, inner},
-        values::{Object, items},
     },
-    DEPTH, SchemaChecker, SideSchema, Validity, formats,
-    patterns::matching,
+    DEPTH, SchemaChecker, SideSchema, Validity, format_checking_and_generation,
+    pattern_matching_and_generation::matching,
     validity::is_of,
 };
 
@@ -212,7 +212,9 @@ impl<'s, 'd, 'a> Instances<'s, 'd, 'a> {
             }
             return Some(text.into());
         }
-        if let Some(value) = object.get("format").and_then(Value::as_str).and_then(|format| formats::example(format, &mut self.dice)) {
+        if let Some(value) =
+            object.get("format").and_then(Value::as_str).and_then(|format| format_checking_and_generation::example(format, &mut self.dice))
+        {
             return Some(value);
         }
         let most = most.unwrap_or(least + 12);

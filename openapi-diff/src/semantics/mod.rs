@@ -10,11 +10,11 @@
 //! Therefore a new optional property of an open object makes no instance invalid.
 
 mod disjoint;
-mod formats;
+mod format_checking_and_generation;
 mod instances;
 mod object_containment;
-mod overlap;
-mod patterns;
+mod one_of_overlap;
+mod pattern_matching_and_generation;
 mod schema_containment;
 mod validity;
 
@@ -32,15 +32,15 @@ use serde_json::{Value, json};
 pub(super) use self::instances::SeededRandom;
 pub(super) use self::{
     instances::Instances,
-    overlap::Overlap,
+    one_of_overlap::Overlap,
     schema_containment::only,
     validity::{RefusingKeywords, Validity, depends_on, is_of},
 };
 use super::{
+    json_values::{Object, empty, flag, is_annotation, items, members},
     references::{DocumentIndex, reference},
     rules::Direction,
     schema_resolution::{Resolved, element, resolve},
-    values::{Object, empty, flag, is_annotation, items, members},
 };
 
 /// The maximum nesting depth of schemas in a check. Beyond this depth the result is undecided.

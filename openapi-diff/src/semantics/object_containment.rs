@@ -10,10 +10,10 @@ use serde_json::Value;
 
 use super::{
     super::{
+        json_values::{items, members},
         object_keywords::AdditionalProperties,
         schema::members_of,
         schema_resolution::inner,
-        values::{items, members},
     },
     Validity,
     schema_containment::KeywordContainment,

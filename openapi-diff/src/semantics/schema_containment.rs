@@ -9,9 +9,9 @@ use serde_json::Value;
 
 use super::{
     super::{
+        json_values::{Object, both_same, flag, is_annotation, items, members, order},
         references::reference,
         schema_resolution::{Resolved, element},
-        values::{Object, both_same, flag, is_annotation, items, members, order},
     },
     DEPTH, DocumentRole, SchemaChecker, SideSchema, Validity, has_no_effect_alone,
     validity::is_of,

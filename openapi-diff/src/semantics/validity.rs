@@ -6,13 +6,13 @@ use serde_json::Value;
 
 use super::{
     super::{
+        json_values::{Object, flag, items, members, order, same},
         schema::members_of,
         schema_resolution::{Resolved, element, evaluates, inner},
-        values::{Object, flag, items, members, order, same},
     },
     DEPTH, SchemaChecker, SideSchema,
-    formats::has_format,
-    has_no_effect_alone, patterns,
+    format_checking_and_generation::has_format,
+    has_no_effect_alone, pattern_matching_and_generation,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -288,7 +288,7 @@ impl<'a> AppliedSchema<'_, '_, 'a> {
                 let patterns: Vec<_> = members_of(&self.resolved.member("patternProperties")).keys().cloned().collect();
                 let listed = self.object.get("properties").map(members);
                 let declared = |name: &str| {
-                    let matching = |pattern: &String| patterns::matches(pattern, name) != Some(false);
+                    let matching = |pattern: &String| pattern_matching_and_generation::matches(pattern, name) != Some(false);
                     listed.is_some_and(|listed| listed.contains_key(name)) || patterns.iter().any(matching)
                 };
                 self.unevaluated(key, properties.iter().filter(|(name, _)| !declared(name)).map(|(_, value)| value))
@@ -327,7 +327,7 @@ impl<'a> AppliedSchema<'_, '_, 'a> {
                 }
             }
             for pattern in members_of(&patterns).keys() {
-                match patterns::matches(pattern, name) {
+                match pattern_matching_and_generation::matches(pattern, name) {
                     Some(true) => {
                         declared = true;
                         verdict.add("patternProperties", self.valid(&self.schema.with(inner(&patterns, pattern)), value));
@@ -384,7 +384,9 @@ fn string(key: &str, keyword: &Value, content: &str) -> Validity {
     match key {
         "minLength" => count(keyword).map_or(Undecided, |least| Validity::of(content.chars().count() >= least)),
         "maxLength" => count(keyword).map_or(Undecided, |most| Validity::of(content.chars().count() <= most)),
-        "pattern" => keyword.as_str().and_then(|pattern| patterns::matches(pattern, content)).map_or(Undecided, Validity::of),
+        "pattern" => {
+            keyword.as_str().and_then(|pattern| pattern_matching_and_generation::matches(pattern, content)).map_or(Undecided, Validity::of)
+        }
         _ => if_known(key),
     }
 }

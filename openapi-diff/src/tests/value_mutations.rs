@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use super::{base_document, committed, document};
-use crate::{diff, references::DocumentIndex, values::ANNOTATIONS};
+use crate::{diff, json_values::ANNOTATIONS, references::DocumentIndex};
 
 /// Collects the JSON pointers of all leaves: scalar values, empty lists and empty objects, without annotations.
 fn leaves(value: &Value, pointer: &str, names: bool, found: &mut Vec<String>) {

@@ -1,5 +1,5 @@
--- wrk script of `benches/shop_sizes.py`: sends one kind of request. In the path and the body, a random number replaces `%d`, and a number
--- that is unique among all requests replaces `%u`.
+-- wrk script of `benches/speed_by_shop_size.py`: sends one kind of request. In the path and the body, a random number replaces `%d`, and a
+-- number that is unique among all requests replaces `%u`.
 local method, path, body, tickets, number
 
 function init(args)

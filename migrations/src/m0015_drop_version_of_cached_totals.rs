@@ -1,10 +1,11 @@
-//! Removal of the change counter of `m0010_change_counter`: the total of a filter is no longer cached but counted for each first page.
+//! Removal of the change counter of `m0010_version_of_cached_totals`: the total of a filter is no longer cached but counted for each first
+//! page.
 //!
 //! A concurrent process of an earlier version no longer notices changes, and may return a total of a filter that is up to a minute old.
 
 use sea_orm_migration::prelude::*;
 
-use crate::m0010_change_counter;
+use crate::m0010_version_of_cached_totals;
 
 pub struct Migration;
 
@@ -21,10 +22,10 @@ impl MigrationTrait for Migration {
     }
 
     async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
-        m0010_change_counter::drop(manager).await
+        m0010_version_of_cached_totals::drop(manager).await
     }
 
     async fn down(&self, manager: &SchemaManager) -> Result<(), DbErr> {
-        m0010_change_counter::keep(manager).await
+        m0010_version_of_cached_totals::keep(manager).await
     }
 }

@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 use super::{
     classification::Pair,
     comparison_state::{Differ, Location},
+    json_values::{Object, is_annotation, items, keys, members},
     keyword_applicability::Applicability,
     rules,
     schema::{Subschemas, members_of},
     schema_resolution::{Resolved, element, inner},
     semantics::only,
-    values::{Object, is_annotation, items, keys, members},
 };
 
 /// All keywords that [`Differ::applicators`] compares.

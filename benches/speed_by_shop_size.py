@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Benchmark of reads, filters and sends by the size of the data. It is run by `shop_sizes.sh`, whose header describes the usage."""
+"""Benchmark of reads, filters and sends by the size of the data. It is run by `speed_by_shop_size.sh`, whose header describes the usage."""
 import argparse, http.client, itertools, json, os, pathlib, random, re, shutil, signal, statistics, subprocess, sys, tempfile, time
 from urllib.parse import urlsplit
 from timed_import import load
@@ -175,7 +175,7 @@ class Shop:
 def wrk(shop, case, seconds, connections, seed):
     rest(shop.roots)
     before = cpu(shop.roots)
-    done = subprocess.run(["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--timeout", "60s", "-s", str(HERE / "shop_sizes.lua"), shop.url, "--", shop.key, str(seed), str(shop.tickets), *case],
+    done = subprocess.run(["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--timeout", "60s", "-s", str(HERE / "speed_by_shop_size.lua"), shop.url, "--", shop.key, str(seed), str(shop.tickets), *case],
                           capture_output=True, text=True)
     rest(shop.roots)
     told = re.search(r"^RESULT (.*)", done.stdout, re.M)

@@ -1,6 +1,6 @@
-//! Change counter of each store, by which cached totals of ticket filters were validated. `m0015_drop_change_counter` removes it, since
-//! totals are no longer cached. The counter was a row of the table `totals` (`m0008_totals`). Triggers increased its value at each change
-//! of a ticket, label or field value.
+//! Change counter of each store, by which cached totals of ticket filters were validated. `m0015_drop_version_of_cached_totals` removes it,
+//! since totals are no longer cached. The counter was a row of the table `totals` (`m0008_totals`). Triggers increased its value at each
+//! change of a ticket, label or field value.
 //!
 //! The triggers ignored two columns of a ticket that every message changes: `sort_at`, which no filter tests, and `waiting_since`, since
 //! totals of filters on it were not cached. They also ignored primary keys, which never change.

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Benchmark of the OpenAPI comparison: pairs of public documents, and the file-based tests of other tools.
 
-  benches/openapi_diff.py oasdiff FOLDER BINARY...        tests of a clone of github.com/oasdiff/oasdiff
-  benches/openapi_diff.py openapi-diff FOLDER BINARY...   tests of a clone of github.com/OpenAPITools/openapi-diff
-  benches/openapi_diff.py pairs FILE BINARY...            pairs of documents, one pair a line: OLD NEW
+  benches/openapi_diff_on_other_tools_tests.py oasdiff FOLDER BINARY...        tests of a clone of github.com/oasdiff/oasdiff
+  benches/openapi_diff_on_other_tools_tests.py openapi-diff FOLDER BINARY...   tests of a clone of github.com/OpenAPITools/openapi-diff
+  benches/openapi_diff_on_other_tools_tests.py pairs FILE BINARY...            pairs of documents, one pair a line: OLD NEW
 
 BINARY is built by `cargo build --profile dist -p openapi-diff --example compare`; binaries of older commits may precede it. Only the last
 binary decides whether the script fails. With `pairs`, it fails if that binary cannot compare a pair, or takes more than 10 s for a pair.
-With tests, it fails if that binary disagrees with a test for which benches/openapi_diff_reasons.json gives no reason, or if that file gives
-a reason for a test with which the binary agrees.
+With tests, it fails if that binary disagrees with a test for which benches/openapi_diff_disagreement_reasons.json gives no reason, or if
+that file gives a reason for a test with which the binary agrees.
 """
 import collections, glob, json, os, re, resource, subprocess, sys, time
 
@@ -79,7 +79,7 @@ def openapi_diff(folder):
 
 
 def suite(name, tests, binaries):
-    reasons = json.load(open(os.path.join(HERE, "openapi_diff_reasons.json")))[name]
+    reasons = json.load(open(os.path.join(HERE, "openapi_diff_disagreement_reasons.json")))[name]
     tests, failed = list(tests), []
     for binary in binaries:
         count, failed = collections.Counter(), []

@@ -5,6 +5,7 @@ use std::{borrow::Cow, collections::HashSet};
 use serde_json::Value;
 
 use super::{
+    json_values::{Object, empty, items, members},
     read::Document,
     references::DocumentIndex,
     replay::Answer,
@@ -13,7 +14,6 @@ use super::{
     schema::members_of,
     schema_resolution::inner,
     semantics::{Arena, CheckCaches, DocumentRole, SchemaChecker, SideSchema, Validity},
-    values::{Object, empty, items, members},
 };
 
 /// The maximum number of faults that are reported for the body of one response.

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use super::{
-    super::{schema_resolution::element, values::items},
+    super::{json_values::items, schema_resolution::element},
     Instances, SchemaChecker, SideSchema, Validity,
 };
 

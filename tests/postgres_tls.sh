@@ -60,7 +60,7 @@ END
 as_postgres "$postgres_programs/pg_ctl" -D "$scratch/data" -w -t 60 restart >"$scratch/log" 2>&1 || { cat "$scratch/log" >&2; exit 1; }
 
 COUNTERPART_TEST_TLS_PORT=$port COUNTERPART_TEST_TLS_CERTIFICATES=$certificates \
-    cargo test --quiet --lib -- --ignored --exact store::postgres::server::tests::a_connection_is_made_only_if_the_tls_mode_accepts_the_server |
+    cargo test --quiet --lib -- --ignored --exact store::postgres::connect_to_primary::tests::a_connection_is_made_only_if_the_tls_mode_accepts_the_server |
     tee "$scratch/tests"
 # `cargo test` also succeeds if the name matches no test, so the number of passed tests is checked.
 grep -q '1 passed' "$scratch/tests"
@@ -88,7 +88,7 @@ openssl x509 -in "$certificates/old.pem" -noout -text | grep -q 'Version: 1 ' ||
 cp "$certificates/old.pem" "$scratch/data/server.pem"
 as_postgres "$postgres_programs/pg_ctl" -D "$scratch/data" reload >"$scratch/log" 2>&1 || { cat "$scratch/log" >&2; exit 1; }
 COUNTERPART_TEST_TLS_PORT=$port COUNTERPART_TEST_TLS_CERTIFICATES=$certificates \
-    cargo test --quiet --lib -- --ignored --exact store::postgres::server::tests::a_certificate_of_version_1_encrypts_but_fails_verification |
+    cargo test --quiet --lib -- --ignored --exact store::postgres::connect_to_primary::tests::a_certificate_of_version_1_encrypts_but_fails_verification |
     tee "$scratch/tests"
 grep -q '1 passed' "$scratch/tests"
 DATABASE_URL="postgres://postgres@localhost:$port/postgres?sslmode=require" "$counterpart" export --store shop >/dev/null

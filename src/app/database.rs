@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::{
     config::Config,
     domain::clock::ClocksAndIds,
-    store::{self, Db, sandbox::ServerLock, settings::encryption_keys::SecretKeys, slow_statements},
+    store::{self, Db, sandbox_database::ServerLock, settings::encryption_keys::SecretKeys, slow_statements},
     telemetry::metrics::Metrics,
 };
 

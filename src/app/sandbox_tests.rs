@@ -3,4 +3,4 @@
 
 mod clock_advance_tests;
 mod fixture;
-mod half_year_equivalence;
+mod half_year_on_sandbox_and_fake_clock;

@@ -11,7 +11,7 @@ use super::*;
 use crate::{
     domain::{
         clock::RandomIds,
-        fixture::{MovableClock, SeededRandom},
+        fake_clock_and_test_rules::{MovableClock, SeededRandom},
         ids::{AccountId, StoreId},
         settings_access::{Editor, FormerSecrets},
         stores_and_accounts::Store,

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{
+    api_operation_calls::Input,
     errors::ToolError,
-    operations::Input,
     prompt_injection::spelled_out,
     results::REPLAYED,
     tool_call::{ApprovalChannel, Call, Outcome, digest},

@@ -7,21 +7,21 @@
 use std::sync::LazyLock;
 
 use super::{
-    accounts, contacts, conversations, definition::Tool, field_definitions, inbox_guide, labels, message_sending, messages, tickets,
-    users_and_teams,
+    accounts, contacts, conversations, definition::Tool, field_definitions, labels, message_sending, messages_and_comments,
+    store_overview_tool, tickets, users_and_teams,
 };
 
 static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
     let tools = [
-        inbox_guide::get_inbox_guide(),
+        store_overview_tool::get_inbox_guide(),
         tickets::list_tickets(),
         tickets::get_ticket(),
         conversations::list_conversations(),
-        messages::read_thread(),
+        messages_and_comments::read_thread(),
         contacts::get_contact(),
         contacts::find_contacts(),
         contacts::list_contacts(),
-        messages::search_messages(),
+        messages_and_comments::search_messages(),
         field_definitions::list_fields(),
         users_and_teams::list_people(),
         labels::list_labels(),
@@ -34,7 +34,7 @@ static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
         conversations::change_labels(),
         contacts::create_contact(),
         contacts::set_contact_field(),
-        messages::add_comment(),
+        messages_and_comments::add_comment(),
         message_sending::send_message(),
         message_sending::start_conversation(),
     ];

@@ -4,9 +4,9 @@ use futures_util::future::BoxFuture;
 use serde_json::json;
 
 use super::{
+    api_operation_calls,
     definition::{Effect, InputMember, Run, Tool, answer_of, pages, repetition},
     errors::ToolError,
-    operations,
     tool_call::{Call, Outcome},
 };
 
@@ -27,7 +27,7 @@ pub fn get_contact() -> Option<Tool> {
 /// Returns the API operation that searches contacts. A build serves one of two revisions of the API contract: revision B has
 /// `searchContacts`; in revision A, `listContacts` has a filter for a search text.
 fn search_operation() -> &'static str {
-    if operations::find("searchContacts").is_some() { "searchContacts" } else { "listContacts" }
+    if api_operation_calls::find("searchContacts").is_some() { "searchContacts" } else { "listContacts" }
 }
 
 pub fn find_contacts() -> Option<Tool> {
@@ -47,7 +47,7 @@ pub fn find_contacts() -> Option<Tool> {
         effect: Effect::Reads,
         operations: if operation == "searchContacts" { &["searchContacts"] } else { &["listContacts"] },
         members: members.into_iter().flatten().collect(),
-        output: answer_of(operations::find(operation)?),
+        output: answer_of(api_operation_calls::find(operation)?),
         run: Run::Code(find),
         once: false,
     })

@@ -10,8 +10,8 @@ use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
 
 use super::{
+    api_operation_calls::{self, ApiOperation},
     errors::ToolError,
-    operations::{self, ApiOperation},
     schemas,
     tool_call::{Call, Outcome},
 };
@@ -54,7 +54,7 @@ pub struct InputMember {
 impl InputMember {
     /// Makes an argument for a query parameter of an operation; `None` if this build's contract revision lacks the parameter.
     pub fn query(operation: &str, name: &'static str, description: &str, example: Value) -> Option<Self> {
-        let operation = operations::find(operation)?;
+        let operation = api_operation_calls::find(operation)?;
         let schema = described(operation.parameters.get(name)?.clone(), description, example);
         Some(Self { name, schema, required: operation.requires(name), place: Place::Query(name) })
     }
@@ -62,7 +62,7 @@ impl InputMember {
     /// Makes an argument for a property of an operation's request body, by JSON pointer; `None` if this build's contract revision
     /// lacks the property.
     pub fn body(name: &'static str, operation: &str, pointer: &'static str, description: &str, example: Value) -> Option<Self> {
-        let body = &operations::find(operation)?.body;
+        let body = &api_operation_calls::find(operation)?.body;
         let schema = described(schemas::property(body, pointer)?.clone(), description, example);
         Some(Self { name, schema, required: schemas::is_required(body, pointer), place: Place::Body(pointer) })
     }
@@ -194,7 +194,7 @@ impl Tool {
         effect: Effect,
         members: Vec<Option<InputMember>>,
     ) -> Option<Self> {
-        let found = operations::find(operation[0])?;
+        let found = api_operation_calls::find(operation[0])?;
         Some(Self {
             name,
             title,
@@ -210,7 +210,7 @@ impl Tool {
 
     /// Returns the tool's operations that this build's contract revision has.
     pub fn available(&self) -> impl Iterator<Item = &'static ApiOperation> {
-        self.operations.iter().filter_map(|id| operations::find(id))
+        self.operations.iter().filter_map(|id| api_operation_calls::find(id))
     }
 
     /// Returns whether an API key with these scopes may call the tool. A tool without operations needs no scope; any other tool needs the

@@ -3,8 +3,8 @@
 use poem::http::StatusCode;
 
 use super::{
+    api_operation_calls::{self, ApiOperation},
     definition::{Place, Tool},
-    operations::{self, ApiOperation},
     prompt_injection::is_hidden,
 };
 use crate::http::machinery::error_responses::ApiError;
@@ -124,7 +124,7 @@ fn in_words_of_the_tool(tool: &Tool, message: &str) -> String {
 impl ToolError {
     /// Converts an error from the code of an API operation, which a tool called directly, without a request to the HTTP router.
     pub fn of_api(operation: &str, error: ApiError) -> Self {
-        match operations::find(operation) {
+        match api_operation_calls::find(operation) {
             Some(operation) => {
                 Self::OperationRefused { operation, status: error.status, message: error.message, retry_after: error.retry_after }
             }

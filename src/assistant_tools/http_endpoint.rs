@@ -31,9 +31,9 @@ use crate::{
     http::machinery::{
         auth::{identify, presented},
         context::{Recipient, is_own_origin},
-        envelope::JSON,
+        data_attached_to_requests::RequestData,
+        envelope_schema::JSON,
         error_responses::ApiError,
-        request_data::RequestData,
     },
 };
 

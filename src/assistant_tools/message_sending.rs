@@ -4,10 +4,10 @@ use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 
 use super::{
+    api_operation_calls::{self, Input},
     approval_flow::{self, Preview},
     definition::{Effect, InputMember, REPETITION, Run, Tool, repetition},
     errors::ToolError,
-    operations::{self, Input},
     tool_call::{Call, Outcome},
 };
 use crate::domain::{api_key_scopes::Scope, contacts::is_email};
@@ -43,7 +43,7 @@ fn sent_or_draft() -> Value {
 /// Makes the argument for a list of e-mail addresses; `None` if the API revision (A or B) that this build serves lacks the operation, or
 /// the operation lacks the list.
 fn recipients(name: &'static str, operation: &str, description: &str) -> Option<InputMember> {
-    operations::find(operation)?.body["properties"].get(name)?;
+    api_operation_calls::find(operation)?.body["properties"].get(name)?;
     let addresses = json!({ "type": "array", "items": { "type": "string" } });
     InputMember::own(name, addresses, description, json!(["a@example.com"]))
 }
@@ -98,7 +98,7 @@ fn reply<'a>(call: &'a Call<'a>) -> BoxFuture<'a, Result<Outcome, ToolError>> {
             (true, false) => TEMPLATE,
             (false, true) => EMAIL,
             (false, false) if call.argument("text").is_none() => {
-                return Err(ToolError::Arguments(match operations::find(TEMPLATE) {
+                return Err(ToolError::Arguments(match api_operation_calls::find(TEMPLATE) {
                     Some(_) => "`text`, `html` or `templateId` is required.".to_owned(),
                     None => "`text` is required.".to_owned(),
                 }));
@@ -121,7 +121,7 @@ fn reply<'a>(call: &'a Call<'a>) -> BoxFuture<'a, Result<Outcome, ToolError>> {
 
 /// Makes the error for an argument that belongs to another kind of message.
 fn one_kind(call: &Call<'_>, operation: &str) -> ToolError {
-    let known = operations::find(operation).map(|operation| &operation.body["properties"]);
+    let known = api_operation_calls::find(operation).map(|operation| &operation.body["properties"]);
     let strange = call.arguments.keys().find(|name| known.is_some_and(|known| known.get(name.as_str()).is_none()));
     let strange = strange.map_or_else(String::new, |name| format!("`{name}` does not belong to this kind. "));
     ToolError::Arguments(format!("{strange}A message is a text, an e-mail, or a template (`templateId` and `variables`)."))
@@ -177,7 +177,7 @@ fn addresses_of(list: &Value) -> String {
 }
 
 pub fn start_conversation() -> Option<Tool> {
-    operations::find(NEW_EMAIL)?;
+    api_operation_calls::find(NEW_EMAIL)?;
     let members = vec![
         InputMember::body("accountId", NEW_EMAIL, "/accountId", "The account to send from.", json!("a-3")),
         recipients("to", NEW_EMAIL, "Of an e-mail."),

@@ -10,34 +10,34 @@
 //!
 //! - `catalog` lists the tools. The tools for each kind of record are in a file of their own. `definition` has the parts of a tool's
 //!   definition.
-//! - `operations` finds and calls API operations; `schemas` makes the schemas of tools.
+//! - `api_operation_calls` finds and calls API operations; `schemas` makes the schemas of tools.
 //! - `server` implements the protocol. `http_endpoint` serves it over HTTP, and `remote_proxy` forwards it to another server.
 //! - `approval_flow` decides whether a message is sent, shown to the client's user first, or kept as a draft.
 //! - `prompt_injection` removes hidden characters from results; `results` limits the size of results; `errors` writes error messages for
 //!   assistants.
 
 mod accounts;
+mod api_operation_calls;
 mod approval_flow;
 mod arguments;
 mod catalog;
 mod contacts;
 mod conversations;
 mod definition;
+mod documentation_resources;
 mod errors;
 mod field_definitions;
 mod http_endpoint;
-mod inbox_guide;
 mod labels;
 mod message_sending;
-mod messages;
-mod operations;
+mod messages_and_comments;
 mod prompt_injection;
 mod prompts;
 mod remote_proxy;
-mod resources;
 mod results;
 mod schemas;
 mod server;
+mod store_overview_tool;
 mod tickets;
 mod tool_call;
 mod users_and_teams;
@@ -45,8 +45,8 @@ mod users_and_teams;
 #[cfg(test)]
 mod tests;
 
+pub use api_operation_calls::Api;
 pub use http_endpoint::{HttpTools, PATH, named_tools};
-pub use operations::Api;
 pub use remote_proxy::RemoteTools;
 pub use server::ToolServer;
 pub use tool_call::{CallerLimits, ToolPermissions};

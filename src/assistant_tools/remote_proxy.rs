@@ -26,7 +26,7 @@ use super::{
     server::asks,
     tool_call::CallerLimits,
 };
-use crate::http::machinery::{auth::API_KEY, envelope::JSON};
+use crate::http::machinery::{auth::API_KEY, envelope_schema::JSON};
 
 /// The longest time that the other server may take for a response.
 const ANSWER_LIMIT: Duration = Duration::from_secs(35);

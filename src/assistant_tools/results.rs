@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{operations::Input, prompt_injection, schemas::size};
+use super::{api_operation_calls::Input, prompt_injection, schemas::size};
 
 /// The largest result, in bytes of JSON.
 pub const MAX_BYTES: usize = 32 * 1024;

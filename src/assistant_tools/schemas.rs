@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::operations;
+use super::api_operation_calls;
 use crate::http::openapi::openapi_3_1::modern;
 
 /// The largest output schema, in bytes.
@@ -162,7 +162,7 @@ pub fn items(of: &Value) -> Value {
 /// Returns the schema of the result of a tool that calls one of two list operations. The schema of a record has the properties of both
 /// operations' records; a property is required if both operations require it.
 pub fn either(ids: [&str; 2]) -> Value {
-    let [one, other] = ids.map(|id| operations::find(id).map(|operation| operation.data["items"].clone()).unwrap_or_default());
+    let [one, other] = ids.map(|id| api_operation_calls::find(id).map(|operation| operation.data["items"].clone()).unwrap_or_default());
     let names = |schema: &Value| schema["required"].as_array().cloned().unwrap_or_default();
     let mut properties = other["properties"].as_object().cloned().unwrap_or_default();
     for (name, schema) in one["properties"].as_object().cloned().unwrap_or_default() {

@@ -18,11 +18,12 @@ use rmcp::{
 };
 
 use super::{
+    api_operation_calls::Api,
     approval_flow, arguments, catalog,
     definition::{Effect, Run, Tool},
+    documentation_resources,
     errors::ToolError,
-    operations::Api,
-    prompt_injection, prompts, resources, results,
+    prompt_injection, prompts, results,
     tool_call::{ApprovalChannel, Call, CallerLimits, Outcome, ToolCaller, ToolPermissions},
 };
 use crate::{revision, service::Service};
@@ -204,7 +205,7 @@ impl ServerHandler for ToolServer {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        Ok(ListResourcesResult::with_all_items(resources::list()))
+        Ok(ListResourcesResult::with_all_items(documentation_resources::list()))
     }
 
     async fn read_resource(
@@ -212,7 +213,7 @@ impl ServerHandler for ToolServer {
         request: ReadResourceRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let found = resources::read(&request.uri);
+        let found = documentation_resources::read(&request.uri);
         found.map(Into::into).ok_or_else(|| {
             ErrorData::resource_not_found("there is no resource of this address; resources/list names those that there are", None)
         })

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::{
-    catalog,
+    api_operation_calls, catalog,
     definition::{Place, Tool},
-    operations, schemas,
+    schemas,
     server::listed,
 };
 
@@ -35,11 +35,11 @@ fn the_tools_are_small() {
 
 #[test]
 fn every_operation_is_reached_by_one_tool_at_least() {
-    let has_accounts = operations::find("listAccounts").is_some();
+    let has_accounts = api_operation_calls::find("listAccounts").is_some();
     assert_eq!(catalog::tools().len(), if has_accounts { 24 } else { 19 });
     let reached: BTreeSet<&str> =
         catalog::tools().iter().flat_map(|tool| tool.available()).map(|operation| operation.id.as_str()).collect();
-    let all: BTreeSet<&str> = operations::all().map(|operation| operation.id.as_str()).collect();
+    let all: BTreeSet<&str> = api_operation_calls::all().map(|operation| operation.id.as_str()).collect();
     assert_eq!(reached, all);
 }
 

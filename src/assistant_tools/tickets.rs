@@ -4,9 +4,9 @@ use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 
 use super::{
+    api_operation_calls::Input,
     definition::{Effect, InputMember, Run, Tool, pages},
     errors::ToolError,
-    operations::Input,
     results,
     tool_call::{Call, Outcome},
 };

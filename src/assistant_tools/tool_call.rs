@@ -6,9 +6,9 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use super::{
+    api_operation_calls::{Answer, Api, Input, Sender},
     definition::{PAGE_SIZE, Place, Tool},
     errors::ToolError,
-    operations::{Answer, Api, Input, Sender},
     results,
 };
 use crate::{
@@ -16,7 +16,7 @@ use crate::{
         api_keys::{Caller, hexadecimal},
         events::Actor,
     },
-    http::openapi::canonical_form::sorted,
+    http::openapi::document_post_processing::sorted,
     service::Service,
 };
 

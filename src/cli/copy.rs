@@ -20,7 +20,7 @@ use super::{CliResult, Failed, http_client::client, note, serve::public_url};
 use crate::{
     config::{settings_token, switch},
     domain::{ids::StoreId, ndjson_records::RecordKind},
-    store::{Db, copy_database::CopyPosition},
+    store::{Db, change_feed_copy::CopyPosition},
 };
 
 /// The maximum number of records or changes per request.

@@ -32,7 +32,7 @@ use crate::{
         WriteContext,
         import::{self, Options, RereadableInput},
         keys::NewKey,
-        stores,
+        store_creation_and_settings,
     },
     store::Db,
     telemetry::metrics::Metrics,
@@ -78,8 +78,11 @@ async fn fill(db: &Db, clocks_and_ids: &ClocksAndIds) -> Result<(Secret, Secret)
     let store = StoreId::from(STORE);
     let stores = db.stores().await?;
     if stores.is_empty() {
-        let settings = stores::StoreSettings { name: Some("Demo shop".to_owned()), ..stores::StoreSettings::default() };
-        stores::create(db, clocks_and_ids, store.clone(), settings).await?;
+        let settings = store_creation_and_settings::StoreSettings {
+            name: Some("Demo shop".to_owned()),
+            ..store_creation_and_settings::StoreSettings::default()
+        };
+        store_creation_and_settings::create(db, clocks_and_ids, store.clone(), settings).await?;
     } else if stores.iter().all(|other| other.id != store) {
         let reason = format!("the file holds other stores, but no store `{store}`; `--keep` needs a file of an earlier demo, or a new one");
         return Err(super::Failed(reason));
@@ -129,4 +132,4 @@ fn welcome(base: &str, key: &Secret, link: &Secret, kept: Option<&Path>) -> Stri
 }
 
 #[cfg(test)]
-mod tests;
+mod openapi_example_tests;

@@ -418,15 +418,15 @@ mod tests {
     async fn the_demo_imports() {
         use crate::{
             domain::clock::ClocksAndIds,
-            service::{import, stores},
+            service::{import, store_creation_and_settings},
             store::Db,
         };
         let folder = tempfile::tempdir().unwrap();
         let db = Db::open(&format!("sqlite://{}", folder.path().join("demo.db").display()), 1, None).await.unwrap();
         db.migrate_up().await.unwrap();
         let (clocks_and_ids, id) = (ClocksAndIds::real(), "demo".into());
-        let settings = stores::StoreSettings { name: Some("Demo".to_owned()), ..Default::default() };
-        stores::create(&db, &clocks_and_ids, id, settings).await.unwrap();
+        let settings = store_creation_and_settings::StoreSettings { name: Some("Demo".to_owned()), ..Default::default() };
+        store_creation_and_settings::create(&db, &clocks_and_ids, id, settings).await.unwrap();
         let spool = import::RereadableInput::of_lines(lines(now())).unwrap();
         let summary = import::run(&db, &clocks_and_ids, &"demo".into(), spool, import::Options::default()).await.unwrap();
         assert!(summary.total() > 700);

@@ -18,8 +18,8 @@ use crate::{
         inbound_messages::{Ignored, Inbound, InboundContact, RawProperty},
         ordered_object::Object,
         settings_access::Editor,
-        text::whole_characters,
         time::Timestamp,
+        unicode_text::whole_characters,
     },
     service::{Service, import::MAX_LINE_BYTES},
 };

@@ -3,7 +3,7 @@
 //! Data goes to standard output, everything else to standard error. Exit codes: 0 if the command succeeded; 1 if it failed; 2 if its
 //! arguments are invalid. `contract` has exit codes of its own.
 
-mod backup;
+mod backup_and_restore;
 mod channel_bridge;
 mod clock;
 mod completions_and_man_pages;
@@ -23,11 +23,11 @@ mod migrate;
 mod openapi;
 mod progress;
 mod reindex;
-mod scale;
+mod scale_on_citus;
 mod secrets;
 mod serve;
 mod settings_access;
-mod startup;
+mod startup_checks;
 mod store;
 mod thread_count;
 mod user;
@@ -73,9 +73,9 @@ pub enum Command {
     /// Keep a copy of a store's records current: in a file, or in a PostgreSQL database
     Copy(copy::CopyArgs),
     /// Copy a SQLite database into a file; a server may run meanwhile
-    Backup(backup::Backup),
+    Backup(backup_and_restore::Backup),
     /// Replace a SQLite database by a back-up, and keep the former database under another name; stop the server first
-    Restore(backup::Restore),
+    Restore(backup_and_restore::Restore),
     /// Receive messages of a channel, list undelivered ones, and send them again
     #[command(subcommand)]
     Message(message::MessageCommand),
@@ -100,7 +100,7 @@ pub enum Command {
     Secrets(secrets::SecretsCommand),
     /// Spread the stores of a PostgreSQL database over several nodes with Citus
     #[command(subcommand)]
-    Scale(scale::ScaleCommand),
+    Scale(scale_on_citus::ScaleCommand),
     /// Rebuild the search index
     Reindex(reindex::Reindex),
     /// Serve the assistant tools (Model Context Protocol) over standard input and output
@@ -148,7 +148,7 @@ impl Cli {
 
     /// Runs the command.
     pub async fn run(self) -> ExitCode {
-        match startup::prepare(&self) {
+        match startup_checks::prepare(&self) {
             Ok(()) => self.command.run(&self.config).await,
             Err(Failed(reason)) => {
                 complain(&reason);

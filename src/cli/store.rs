@@ -14,7 +14,7 @@ use crate::{
     },
     service::{
         seats::NewUser,
-        stores::{self, StoreSettings},
+        store_creation_and_settings::{self, StoreSettings},
     },
 };
 
@@ -100,7 +100,8 @@ impl StoreCommand {
                 let user = owner.user();
                 // The owner is checked first, so that an invalid owner does not leave a store without an owner.
                 user.as_ref().map_or(Ok(()), NewUser::check)?;
-                let store = stores::create(&db, &clocks_and_ids, StoreId::from(id), settings.settings(Some(name))).await?;
+                let store =
+                    store_creation_and_settings::create(&db, &clocks_and_ids, StoreId::from(id), settings.settings(Some(name))).await?;
                 print(store.id.as_str())?;
                 if let Some(user) = user {
                     let (service, editor) = (service(db.clone(), clocks_and_ids), Editor::command_line(store.id));
@@ -111,7 +112,7 @@ impl StoreCommand {
                 }
             }
             Self::Edit { id, name, settings } => {
-                stores::edit(&db, &StoreId::from(id), settings.settings(name)).await?;
+                store_creation_and_settings::edit(&db, &StoreId::from(id), settings.settings(name)).await?;
             }
             Self::List => {
                 for store in db.stores().await? {

@@ -23,7 +23,7 @@ use crate::domain::{
     outbound_messages::{Content, Email, Mailbox, OutboxEntry, TemplateMessage, header_text},
     ssrf_policy::Targets,
     stores_and_accounts::Channel,
-    text::is_name,
+    unicode_text::is_name,
 };
 
 /// Error texts of a bridge are cut to this many characters.

@@ -4,7 +4,7 @@ use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use crate::{
     domain::outbound_messages::{Content, OutboxEntry},
-    service::outbox::SendOutcome,
+    service::outbox_processing::SendOutcome,
 };
 
 /// The kinds of content that a connector can send.

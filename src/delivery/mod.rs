@@ -2,7 +2,7 @@
 //! database, under leases (time-limited claims).
 //!
 //! Called by `app`. Calls `service`, which stores the queues, records the outcome of each attempt, and decides whether and when an attempt
-//! is retried (`service::outbox`, `service::webhooks`).
+//! is retried (`service::outbox_processing`, `service::webhooks`).
 //! - [`worker`]: the queue worker that both queues share.
 //! - [`outbound`]: the message queue. [`channel_connector`]: the interface of a channel adapter. [`channel_bridge`]: the connector to
 //!   bridges, which are HTTP endpoints of the operator. [`channel_simulator`]: a fake connector for development, the demo and tests.

@@ -1,4 +1,5 @@
-//! Worker of the outbound message queue (outbox): sends each queued message to its channel. `service::outbox` decides the retries.
+//! Worker of the outbound message queue (outbox): sends each queued message to its channel. `service::outbox_processing` decides the
+//! retries.
 //!
 //! The outcome of each attempt is recorded in a transaction after the attempt. So a message counts as sent only after its channel has
 //! accepted it. Messages of one conversation are sent in order, one at a time; messages of different conversations are sent in parallel.
@@ -18,7 +19,7 @@ use crate::{
     domain::{ids::StoreId, outbound_messages::NO_CONNECTOR, ssrf_policy::Targets, time::Timestamp},
     service::{
         Result, Service,
-        outbox::{LEASE_MILLIS, SendOutcome},
+        outbox_processing::{LEASE_MILLIS, SendOutcome},
     },
     store::queues::{
         concurrency::AttemptLimits,

@@ -15,7 +15,7 @@ use tokio::{
 };
 
 use crate::domain::webhooks::SigningSecret;
-pub(crate) use crate::service::fixture::service;
+pub(crate) use crate::service::test_service::service;
 
 /// The initial time of the fake clock.
 pub const START: i64 = 1_700_000_000_000;

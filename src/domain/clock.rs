@@ -152,7 +152,7 @@ impl ClocksAndIds {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::fixture::MovableClock;
+    use crate::domain::fake_clock_and_test_rules::MovableClock;
 
     #[test]
     fn a_sandbox_s_clock_runs_ahead_of_real_time_and_never_goes_back() {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use email_address::{EmailAddress, Options};
 
-use super::{ids::ContactId, text::joined_name, time::Timestamp};
+use super::{ids::ContactId, time::Timestamp, unicode_text::joined_name};
 
 /// A contact: a person with whom the store exchanges messages, such as a customer.
 #[derive(Clone, Debug, PartialEq, Eq)]

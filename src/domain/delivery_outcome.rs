@@ -1,5 +1,5 @@
 //! Outcomes of attempts to deliver a message to its channel, or an event to a webhook, and the numbers of items that wait for delivery.
-//! `service::outbox` and `service::webhooks` decide on the outcome.
+//! `service::outbox_processing` and `service::webhooks` decide on the outcome.
 
 use super::time::Timestamp;
 

@@ -5,7 +5,7 @@ use proptest::{collection::vec, option, prelude::*, test_runner::Config};
 use serde_json::{Value, json};
 
 use super::{
-    fields::{Comparable, Field, FieldKind, ScalarKind, TICKET_DISPLAY_TYPES},
+    custom_fields::{Comparable, Field, FieldKind, ScalarKind, TICKET_DISPLAY_TYPES},
     ndjson_records::{Comment, Contact, Message, Ticket},
     ordered_object::Entries,
     time::Timestamp,

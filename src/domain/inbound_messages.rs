@@ -9,9 +9,9 @@ use super::{
     ids::{AccountId, ConversationId, MessageId, TicketId},
     phones,
     stores_and_accounts::WHATSAPP,
-    text::unfolded,
-    text_length_limit::too_long,
+    text_byte_limit::too_long,
     time::Timestamp,
+    unicode_text::unfolded,
 };
 
 /// The maximum number of characters in an id that a channel gives to a thread, a message or a sender. A much longer id would not fit into a

@@ -388,7 +388,7 @@ pub enum Direction {
 #[derive(Clone, Debug)]
 pub struct ImportedTicket {
     pub ticket: Ticket,
-    pub values: Vec<(FieldId, Vec<super::fields::Comparable>)>,
+    pub values: Vec<(FieldId, Vec<super::custom_fields::Comparable>)>,
 }
 
 /// A record of any kind.

@@ -5,7 +5,7 @@ use std::{collections::HashSet, marker::PhantomData};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser::SerializeMap};
 use serde_json::Value;
 
-use super::exact_json::ExactJson;
+use super::json_number_precision::ExactJson;
 
 /// A JSON object with its keys in their original order. A repeated key is refused.
 #[derive(Clone, Debug, Default, PartialEq)]

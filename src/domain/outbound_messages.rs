@@ -13,7 +13,7 @@ use super::{
     retry_backoff,
     stores_and_accounts::{Channel, NAMED, Template, WHATSAPP},
     templates::placeholders,
-    text_length_limit::too_long,
+    text_byte_limit::too_long,
     time::Timestamp,
 };
 

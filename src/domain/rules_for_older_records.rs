@@ -7,8 +7,8 @@ use super::{
     inbound_messages::{NO_PHONE, thread_name},
     ndjson_records::{Account, Comment, Contact, Conversation, Direction, Message, Record, Ticket},
     ordered_object::Entries,
-    text::unfolded,
-    text_length_limit::{bytes_of_texts, too_long},
+    text_byte_limit::{bytes_of_texts, too_long},
+    unicode_text::unfolded,
 };
 
 /// A violation of a rule: the path of the property that breaks the rule, and the reason.

@@ -4,11 +4,11 @@
 use serde_json::Value;
 
 use super::{
-    fields::{Comparable, FieldKind, ScalarKind},
-    filters::{FieldFilter, FieldOperator},
+    custom_fields::{Comparable, FieldKind, ScalarKind},
     ids::FieldId,
-    text::fold,
+    ticket_filters::{FieldFilter, FieldOperator},
     time::{Bound, Timestamp},
+    unicode_text::fold,
 };
 
 /// A test of a ticket's values of one field.

@@ -28,7 +28,7 @@ pub struct Ticket {
     pub assignee_user_id: Option<UserId>,
     pub handled_by: Option<UserId>,
     /// The text of a JSON object: the values of ticket fields. Each key is the id of a ticket field, or a system key
-    /// ([`SYSTEM_KEYS`](super::fields::SYSTEM_KEYS)).
+    /// ([`SYSTEM_KEYS`](super::custom_fields::SYSTEM_KEYS)).
     pub fields: String,
     pub fields_updated_at: Option<Timestamp>,
     /// The sort key of ticket lists: the time of the newest message in the ticket's window ([`TicketWindow`]), or else `opened_at`.

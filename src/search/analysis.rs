@@ -16,7 +16,7 @@
 use icu_normalizer::{ComposingNormalizerBorrowed as Composing, DecomposingNormalizerBorrowed as Decomposing};
 use unicode_segmentation::UnicodeSegmentation;
 
-use crate::domain::text::{self, is_unspaced};
+use crate::domain::unicode_text::{self, is_unspaced};
 
 /// The version of the analysis. It must be raised with every change after which the analysis yields other terms for some text. An index of
 /// another version is rebuilt.
@@ -69,7 +69,7 @@ pub struct Piece {
 
 /// Normalises a text for comparison: folds case, Unicode form and diacritics.
 pub fn fold(text: &str) -> String {
-    let folded = text::fold(text);
+    let folded = unicode_text::fold(text);
     if folded.is_ascii() {
         return folded;
     }

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{Error, Service, fixture};
+use super::{Error, Service, test_service};
 use crate::{
-    domain::{fixture::MovableClock, ndjson_records::RecordKind},
+    domain::{fake_clock_and_test_rules::MovableClock, ndjson_records::RecordKind},
     store::fixture::Fixture,
 };
 
@@ -28,7 +28,7 @@ impl Bench {
     async fn new() -> Self {
         let fixture = Fixture::alone().await;
         let clock = MovableClock::at(1_000_000);
-        let service = fixture::service(fixture.db.clone(), clock.clone(), fixture::Silent);
+        let service = test_service::service(fixture.db.clone(), clock.clone(), test_service::Silent);
         Self { fixture, clock, service }
     }
 

@@ -1,6 +1,6 @@
 //! Use-cases for bridges. A bridge is an HTTP endpoint that delivers the messages of a channel account to the channel. The use-cases set
-//! and remove a bridge, rotate its signing secret, and verify requests that the bridge signed. `outbox` passes each due message to
-//! `delivery`, together with the bridge of its account.
+//! and remove a bridge, rotate its signing secret, and verify requests that the bridge signed. `outbox_processing` passes each due message
+//! to `delivery`, together with the bridge of its account.
 
 use serde_json::{Value, json};
 use url::{Host, Url};
@@ -13,10 +13,10 @@ use super::{
 use crate::domain::{
     channel_bridges::Bridge,
     ids::{AccountId, MAX_ID_CHARS, StoreId},
+    inbound_signatures::{AcceptedSignature, RequestSignature},
     outbound_messages::accepts_at_once,
     settings_access::{Editor, Entry, FormerSecrets, Subject},
-    signed_requests::{AcceptedSignature, RequestSignature},
-    text::is_name,
+    unicode_text::is_name,
     webhooks::{ROTATION_MILLIS, SECRET_BYTES, SigningSecret},
 };
 

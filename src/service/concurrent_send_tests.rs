@@ -7,18 +7,18 @@ use std::sync::{
 
 use super::{
     WriteContext,
-    fixture::{Silent, service},
-    ticket_writes::Closing,
+    test_service::{Silent, service},
+    ticket_updates::Closing,
 };
 use crate::{
     domain::{
         clock::{Clock, SystemClock},
         events::Actor,
-        filters::{ShownTickets, TicketFilter},
         ids::TicketId,
         inbound_messages::Inbound,
         ordered_object::Entries,
         send_requests::Send,
+        ticket_filters::{ShownTickets, TicketFilter},
         tickets::TicketExpand,
         time::Timestamp,
     },

@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-use super::{Error, Result, Service, WriteContext, WriteOutcome, ticket_writes::must_be_active, write_transaction::begin};
+use super::{Error, Result, Service, WriteContext, WriteOutcome, ticket_updates::must_be_active, write_transaction::begin};
 use crate::{
     domain::{
         contacts::Contact,
+        custom_fields::MAX_CONTACT_VALUES,
         events::{EventChange, FieldChange},
-        fields::MAX_CONTACT_VALUES,
         ids::{ContactId, FieldId},
         inbound_messages::Person,
         ordered_object::Entries,

@@ -11,7 +11,7 @@ use crate::{
         messages::Message,
         phones,
         stores_and_accounts::{Account, WHATSAPP},
-        text::snippet,
+        unicode_text::snippet,
     },
     store::{self, transaction::store_transaction::Changed},
 };

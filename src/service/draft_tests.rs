@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use super::{
     Error, IdempotentRequest, Service, WriteContext, WriteOutcome,
-    fixture::{Silent, service},
+    test_service::{Silent, service},
 };
 use crate::{
     domain::{
         drafts::{DRAFT_KEPT_MILLIS, DRAFT_LIFETIME_MILLIS, Draft, DraftState, MAX_PENDING_DRAFTS},
         events::Actor,
-        fixture::MovableClock,
+        fake_clock_and_test_rules::MovableClock,
         ids::{ConversationId, DraftId, KeyId, MessageId, UserId},
         inbound_messages::{Inbound, Received},
         messages::Message,

@@ -9,10 +9,10 @@ use tokio::sync::Semaphore;
 use super::{Error, Result, Service};
 use crate::{
     domain::{
-        fields::{Field, ValueError},
+        custom_fields::{Field, ValueError},
         ids::{FieldId, StoreId},
         regex_cache,
-        text_length_limit::bytes_of_texts,
+        text_byte_limit::bytes_of_texts,
     },
     store::field_definitions::FieldOwner,
 };

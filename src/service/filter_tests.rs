@@ -7,17 +7,17 @@ use serde_json::{Value, json};
 use super::{
     Service, WriteContext,
     conversation_writes::LabelUpdate,
-    fixture::{Silent, service},
     import::{self, RereadableInput},
-    ticket_writes::{Closing, FieldUpdate},
+    test_service::{Silent, service},
+    ticket_updates::{Closing, FieldUpdate},
 };
 use crate::{
     domain::{
         events::Actor,
-        filters::{FieldFilter, FieldOperator, LabelFilter, LabelOperator, Status, TicketFilter},
-        fixture::MovableClock,
+        fake_clock_and_test_rules::MovableClock,
         inbound_messages::Inbound,
         ordered_object::Entries,
+        ticket_filters::{FieldFilter, FieldOperator, LabelFilter, LabelOperator, Status, TicketFilter},
         tickets::TicketExpand,
     },
     store::fixture::{Fixture, first},

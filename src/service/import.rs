@@ -13,17 +13,17 @@
 //! - `rereadable_input`: the input (`spool`), whose lines can be read several times.
 //! - `import_errors`: why an input is refused.
 //! - `parse`: the parser of a line.
-//! - `message_payload`: validation of the senders and payloads of messages.
+//! - `message_payload_validation`: validation of the senders and payloads of messages.
 //! - `record_validation`: validation of a record's values.
 //! - `field_definitions`: validation of field definitions, and of field values.
-//! - `reader`: the passes over the input, on a thread of their own.
+//! - `reader_thread`: the passes over the input, on a thread of their own.
 //! - `schema`: the JSON Schema of a line, and an example.
 
 mod field_definitions;
 mod import_errors;
-mod message_payload;
+mod message_payload_validation;
 mod parse;
-mod reader;
+mod reader_thread;
 mod record_validation;
 mod rereadable_input;
 mod schema;
@@ -36,7 +36,7 @@ use std::{
 use tokio::sync::mpsc;
 
 use crate::{
-    domain::{clock::ClocksAndIds, fields::Field, ids::StoreId, ndjson_records::RecordKind},
+    domain::{clock::ClocksAndIds, custom_fields::Field, ids::StoreId, ndjson_records::RecordKind},
     store::{
         self, Db,
         import::{At, Definition, Import, ImportFault, MAX_FAULTS},
@@ -46,7 +46,7 @@ use crate::{
 use field_definitions::Definitions;
 pub use import_errors::{ImportError, LineFault};
 use parse::LineHeader;
-use reader::{ExistingRecords, ImportReader, ImportStep};
+use reader_thread::{ExistingRecords, ImportReader, ImportStep};
 pub use rereadable_input::{MAX_LINE_BYTES, RereadableInput};
 pub use schema::{EXAMPLE, schema};
 

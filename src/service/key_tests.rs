@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use super::{
     Error, Service,
-    fixture::{Silent, service},
     keys::NewKey,
+    test_service::{Silent, service},
 };
 use crate::{
     domain::{
         api_key_scopes::{Scope, ScopeSet},
         api_keys::{ApiKey, OVERLAP_MILLIS, Secret},
         clock::Clock,
-        fixture::MovableClock,
+        fake_clock_and_test_rules::MovableClock,
         ids::KeyId,
         settings_access::{Editor, FormerSecrets},
         time::Timestamp,

@@ -18,8 +18,8 @@ use crate::{
         api_keys::{ApiKey, Caller, OVERLAP_MILLIS, PREFIX, Secret, SecretHash, expiry},
         ids::{KeyId, StoreId, UserId},
         settings_access::{Editor, Entry, FormerSecrets, Subject},
-        text::is_name,
         time::Timestamp,
+        unicode_text::is_name,
     },
     store::{Write, api_key_auth::LookedUpCaller},
 };

@@ -1,10 +1,10 @@
 //! Use-cases (application services), one file per kind of record. The modules `http`, `assistant_tools`, `cli`, `delivery` and `app` call
 //! the use-cases. The use-cases call `store` and `search`, and begin and commit the transaction of every write.
 
+pub mod account_and_template_reads;
 pub mod change_feed;
 #[cfg(test)]
 mod change_feed_tests;
-pub mod channel_accounts;
 pub mod channel_bridges;
 #[cfg(test)]
 mod concurrent_send_tests;
@@ -13,6 +13,7 @@ pub mod contact_writes;
 pub mod conversation_reads;
 mod conversation_threads;
 pub mod conversation_writes;
+pub mod credentials_account_access_audit;
 #[cfg(test)]
 mod draft_tests;
 pub mod drafts;
@@ -20,34 +21,33 @@ mod endpoint_urls;
 pub mod error;
 pub mod event_feed;
 pub mod export;
-pub mod field_definitions;
+pub mod field_definition_reads;
 mod field_patterns;
 #[cfg(test)]
 mod filter_tests;
-#[cfg(test)]
-pub(crate) mod fixture;
 pub mod import;
 pub mod inbound;
 #[cfg(test)]
 mod key_tests;
 pub mod keys;
 pub mod message_reads;
-pub mod outbox;
+pub mod outbox_processing;
 #[cfg(test)]
 mod read_tests;
 pub mod sandbox_clock;
 pub mod search;
 pub mod seats;
 pub mod sends;
-pub mod settings_access;
-pub mod stores;
+pub mod store_creation_and_settings;
+#[cfg(test)]
+pub(crate) mod test_service;
 pub mod ticket_reads;
 #[cfg(test)]
 mod ticket_state_tests;
-pub mod ticket_states;
-pub mod ticket_writes;
+pub mod ticket_updates;
+pub mod unassign_snooze_handover;
 pub mod undelivered_messages;
-pub mod users_teams_labels;
+pub mod user_team_label_reads;
 pub mod webhooks;
 mod write_transaction;
 

@@ -4,17 +4,17 @@ use std::sync::{Arc, atomic::Ordering};
 
 use serde_json::{Value, json};
 
-use super::{Error, Service, fixture::Silent};
+use super::{Error, Service, test_service::Silent};
 use crate::{
     domain::{
         clock::ClocksAndIds,
-        fields::Comparable,
-        filters::{FieldFilter, FieldOperator, TicketFilter},
-        fixture::RULES,
+        custom_fields::Comparable,
+        fake_clock_and_test_rules::RULES,
         messages::{CommentExpand, MessageExpand},
         paging::PageRequest,
         revision_rules::Rules,
         stores_and_accounts::TemplateFilter,
+        ticket_filters::{FieldFilter, FieldOperator, TicketFilter},
         tickets::TicketExpand,
         users_teams_labels::Member,
     },

@@ -27,7 +27,7 @@ use crate::{
         settings_access::{Editor, Entry, Subject},
         time::Timestamp,
     },
-    store::sandbox::DueCounts,
+    store::sandbox_database::DueCounts,
 };
 
 /// How far the clock may be ahead of real time, in milliseconds: two years, one of them a leap year.

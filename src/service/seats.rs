@@ -5,13 +5,13 @@ use serde_json::json;
 
 use super::{
     Error, Result, Service,
-    settings_access::{RemovedAccess, unassign},
+    credentials_account_access_audit::{RemovedAccess, unassign},
 };
 use crate::domain::{
     contacts::is_email,
     ids::{RoleId, SeatId, StoreId, UserId},
     settings_access::{Editor, Entry, OWNER, Subject, manages},
-    text::is_name,
+    unicode_text::is_name,
     users_teams_labels::{Role, RoleKind, User, UserView},
 };
 
@@ -184,8 +184,8 @@ impl Service {
 mod tests {
     use super::*;
     use crate::{
-        domain::{fixture::MovableClock, settings_access::Via},
-        service::fixture::{Silent, service},
+        domain::{fake_clock_and_test_rules::MovableClock, settings_access::Via},
+        service::test_service::{Silent, service},
         store::fixture::Fixture,
     };
 

@@ -1,8 +1,8 @@
 //! Use-cases that send messages to contacts: texts, e-mails, templates.
 //!
 //! Transactional outbox: a message is stored with its outbox entry in one transaction. `delivery` sends the message of the entry, and
-//! records the outcome with [`Service::record_send_outcome`](super::outbox). A message to the web chat (the channel `widget`), which is
-//! part of this server, needs no outbox entry: it counts as sent once it is stored, and its event is part of the same commit.
+//! records the outcome with [`Service::record_send_outcome`](super::outbox_processing). A message to the web chat (the channel `widget`),
+//! which is part of this server, needs no outbox entry: it counts as sent once it is stored, and its event is part of the same commit.
 
 use serde_json::Value;
 
@@ -26,7 +26,7 @@ use crate::{
         },
         send_requests::{EmailContent, FilledTemplate, Send},
         stores_and_accounts::{Account, Template, WHATSAPP},
-        text::unfolded,
+        unicode_text::unfolded,
     },
     store::queues::outbound::ThreadEmail,
 };

@@ -4,11 +4,11 @@ use std::collections::HashMap;
 
 use super::{Error, Result, Service};
 use crate::domain::{
-    fields::FieldKind,
-    filters::{FieldFilter, TicketFilter},
+    custom_fields::FieldKind,
     ids::{StoreId, TicketId},
     paging::{Page, PageRequest},
     ticket_field_filters::FieldTest,
+    ticket_filters::{FieldFilter, TicketFilter},
     tickets::{Ticket, TicketExpand, TicketView},
 };
 

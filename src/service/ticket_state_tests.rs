@@ -6,21 +6,21 @@ use serde_json::{Value, json};
 
 use super::{
     Error, Renderer, Service, WriteContext, WriteOutcome,
-    fixture::service,
-    stores::{self, StoreSettings},
-    ticket_states::Escalation,
-    ticket_writes::Closing,
+    store_creation_and_settings::{self, StoreSettings},
+    test_service::service,
+    ticket_updates::Closing,
+    unassign_snooze_handover::Escalation,
 };
 use crate::{
     domain::{
         clock::Clock,
         events::{Actor, Event, EventChange},
-        filters::TicketFilter,
-        fixture::MovableClock,
+        fake_clock_and_test_rules::MovableClock,
         ids::{StoreId, TicketId},
         inbound_messages::Inbound,
         messages::MessageExpand,
         ordered_object::Entries,
+        ticket_filters::TicketFilter,
         ticket_states::TicketState,
         tickets::{Ticket, TicketExpand},
         time::Timestamp,
@@ -250,7 +250,7 @@ async fn an_escalation_names_the_open_ticket() {
 async fn a_message_at_the_closing_instant_belongs_to_the_next_ticket() {
     let shop = TicketStateFixture::open().await;
     let settings = StoreSettings { reopen_window_hours: Some(0), ..StoreSettings::default() };
-    stores::edit(&shop.fixture.db, &shop.fixture.store, settings).await.unwrap();
+    store_creation_and_settings::edit(&shop.fixture.db, &shop.fixture.store, settings).await.unwrap();
     shop.receive("quick", "1").await;
     let first = shop.listed().await.remove(0);
     shop.close(first.as_str()).await.unwrap();

@@ -347,9 +347,9 @@ mod tests {
     use crate::{
         domain::{
             clock::{Clock, Ids, RandomIds},
-            fixture::MovableClock,
+            fake_clock_and_test_rules::MovableClock,
         },
-        service::fixture::{Silent, service},
+        service::test_service::{Silent, service},
         store::fixture::Fixture,
     };
 

@@ -7,7 +7,7 @@ use sea_orm::{EntityTrait, QueryOrder, QuerySelect};
 
 use crate::{
     domain::ids::StoreId,
-    store::{Db, Result, entity::stores, row_decoding::Cells, sql::Sql, sql_from_entities::IntoSql},
+    store::{Db, Result, entity::stores, parameterised_sql::Sql, row_decoding::Cells, sql_from_entities::IntoSql},
 };
 
 impl Db {

@@ -30,8 +30,8 @@ use crate::{
         },
         export::Export,
         numbering::NumberedTable,
+        parameterised_sql::{Param, Sql},
         postgres::advisory_locks::AdvisoryLock,
-        sql::{Param, Sql},
     },
 };
 

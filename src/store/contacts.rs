@@ -9,8 +9,8 @@ use crate::{
     store::{
         Db, Result,
         entity::contacts,
+        parameterised_sql::Sql,
         row_decoding::{Cells, Row, columns},
-        sql::Sql,
         statement::{
             as_of::{MovingList, MovingRow},
             pages::{PagedRow, count_sql},

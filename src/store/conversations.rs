@@ -19,8 +19,8 @@ use crate::{
     store::{
         Db, Result,
         entity::{accounts, contacts, conversations},
+        parameterised_sql::Sql,
         row_decoding::{Cells, Row, columns},
-        sql::Sql,
         sql_from_entities::{FixedQuery, among, equals_parameter},
         statement::{
             as_of::{MovingList, MovingRow},

@@ -18,7 +18,7 @@ use crate::{
             exists_on, for_each_entity,
             write_probes::{ActiveModel, Column, Entity},
         },
-        sql::Sql,
+        parameterised_sql::Sql,
     },
 };
 

@@ -13,7 +13,7 @@
 //!
 //! Migrations and exports run through SeaORM's own drivers, each on a connection that is opened for it. All other statements run on the
 //! connections above, with two exceptions, for which a separate connection is opened: the lock that permits one server for a sandbox (a
-//! database for tests, `store::sandbox`), and moving a store to another node (`distributed::stores`).
+//! database for tests, `store::sandbox_database`), and moving a store to another node (`distributed::store_placement`).
 
 use std::{path::Path, str::FromStr, sync::Arc};
 
@@ -34,13 +34,13 @@ use crate::store::{
     last_failure::LastFailure,
     postgres::{
         address::ServerAddress,
-        connection::{Connection, RowLength},
+        connect_to_primary::Server,
         pipelined_clients::PipelinedConnections,
+        pipelined_connection::{Connection, RowLength},
         pool::{self, ConnectionPool},
         pooler_detection,
         replica::{self, Replica, Transaction},
-        server::Server,
-        sqlx_relay::Relay,
+        sqlx_proxy::Relay,
     },
     settings::encryption_keys::SecretKeys,
     sqlite::{
@@ -53,7 +53,7 @@ use crate::store::{
         sqlite_ffi,
     },
     statement::key_lookup_types::KeyLookupBatcher,
-    tickets::broad_conditions::BroadConditions,
+    tickets::broad_condition_cache::BroadConditions,
     write_timeout::WRITE_WAIT,
 };
 
@@ -62,7 +62,7 @@ use crate::store::{
 /// length in bytes grows in proportion.
 pub(in crate::store) const LOG_PAGES: u32 = 32_000;
 
-/// The connections for read statements that are built with [`Sql`](crate::store::sql::Sql).
+/// The connections for read statements that are built with [`Sql`](crate::store::parameterised_sql::Sql).
 #[derive(Clone)]
 pub(in crate::store) enum Reads {
     Sqlite(Arc<Readers>),
@@ -82,7 +82,7 @@ pub struct Db {
     address: DatabaseAddress,
     /// The database file of SQLite. `None` on PostgreSQL.
     file: Option<Arc<FileIdentity>>,
-    /// The connections for read statements that are built with [`Sql`](crate::store::sql::Sql).
+    /// The connections for read statements that are built with [`Sql`](crate::store::parameterised_sql::Sql).
     reads: Reads,
     /// The connections on which write transactions run.
     writes: Writes,
@@ -104,7 +104,7 @@ pub struct Db {
 }
 
 /// The limit on concurrent statements of one store, for requests that read many records. Unless `all` is set, the limit does not apply to
-/// statements that read only rows whose keys they list ([`RowBound::Keys`](crate::store::sql::RowBound)).
+/// statements that read only rows whose keys they list ([`RowBound::Keys`](crate::store::parameterised_sql::RowBound)).
 #[derive(Clone)]
 pub struct StatementLimit {
     /// The semaphore from which a statement takes one permit while it runs. On SQLite only a long statement takes a permit: one that runs
@@ -136,7 +136,7 @@ enum DatabaseAddress {
         server: Arc<Server>,
         /// The options of SeaORM's connections.
         options: Arc<PgConnectOptions>,
-        /// The relay through which SeaORM's connections go, if there is one: a local proxy (`postgres::sqlx_relay`).
+        /// The relay through which SeaORM's connections go, if there is one: a local proxy (`postgres::sqlx_proxy`).
         relay: Option<Arc<Relay>>,
     },
 }
@@ -534,7 +534,7 @@ mod tests {
     use sea_orm::EntityTrait;
 
     use super::*;
-    use crate::store::{entity::stores, fixture::Fixture, sql::Sql};
+    use crate::store::{entity::stores, fixture::Fixture, parameterised_sql::Sql};
 
     #[tokio::test]
     async fn a_file_that_is_made_has_small_pages() {

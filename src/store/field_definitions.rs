@@ -7,14 +7,14 @@ use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder};
 
 use crate::{
     domain::{
-        fields::{Field, FieldKind, TicketField},
+        custom_fields::{Field, FieldKind, TicketField},
         ids::{FieldId, StoreId},
         time::Timestamp,
     },
     store::{
         Db, Error, Result,
         entity::{contact_fields, ticket_fields},
-        sql::batches,
+        parameterised_sql::batches,
         sql_from_entities::model,
         transaction::store_transaction::Write,
     },

@@ -14,19 +14,19 @@ use super::entity::*;
 use crate::{
     domain::{
         api_keys::SecretHash,
-        fields::Comparable,
+        custom_fields::Comparable,
         ids::{ConversationId, KeyId, StoreId},
         messages::Message,
         ndjson_records::Line,
         paging::PageRequest,
-        text::fold,
         time::Timestamp,
+        unicode_text::fold,
     },
     store::{
         Db,
         db::OnStatement,
         import::{Batch, derive_tickets},
-        sql::{Param, Sql},
+        parameterised_sql::{Param, Sql},
         tickets::bloom_filters::{BloomBits, FieldBloomBits},
     },
 };

@@ -10,7 +10,7 @@ use crate::store::{
     Db, Result,
     change_log::reader::DATABASE_FINGERPRINT,
     entity::{contacts, conversations, former_sort_positions, stores, tickets, transaction_numbers},
-    sql::Sql,
+    parameterised_sql::Sql,
 };
 
 /// How long former positions are kept, in milliseconds.

@@ -4,22 +4,22 @@
 //! nothing of the import remains. The modules:
 //! - `row_mapping`: converts a record into table rows.
 //! - `import_connection`: runs statements on the import's connection.
-//! - `bulk`: one statement for many rows.
+//! - `bulk_statements`: one statement for many rows.
 //! - `upsert`: writes batches into the tables.
-//! - `unique_values`: finds records with the same value in a unique index.
+//! - `unique_value_conflicts`: finds records with the same value in a unique index.
 //! - `conversation_cache`: a cache of conversations that the import has seen.
 //! - `deferred_indexes`: drops indexes and rebuilds them at the end.
 //! - `consistency_checks`: tests, at the end, that referenced records exist and that records agree with each other.
 //! - `derived_columns`: computes counters, newest messages, waiting times and ticket numbers.
 
-mod bulk;
+mod bulk_statements;
 mod consistency_checks;
 mod conversation_cache;
 mod deferred_indexes;
 mod derived_columns;
 mod import_connection;
 mod row_mapping;
-mod unique_values;
+mod unique_value_conflicts;
 mod upsert;
 
 pub use consistency_checks::Definition;
@@ -42,7 +42,7 @@ use crate::{
     },
     store::{Db, Result, entity::changes, row_decoding::Cells, transaction::store_transaction::UNTRACKED_KIND},
 };
-use bulk::Bulk;
+use bulk_statements::Bulk;
 use conversation_cache::RecentIds;
 use deferred_indexes::DroppedIndex;
 use import_connection::ImportConnection;
@@ -265,7 +265,7 @@ impl Import {
             RecordKind::Message => "external_id = NULL",
             _ => return Ok(()),
         };
-        let Bulk { sql: among, runs } = bulk::among(self.backend, ids.iter().map(String::as_str));
+        let Bulk { sql: among, runs } = bulk_statements::among(self.backend, ids.iter().map(String::as_str));
         let store = Value::from(self.store.as_str());
         if kind == RecordKind::Ticket {
             let sql =

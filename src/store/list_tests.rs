@@ -6,12 +6,12 @@ use crate::{
     domain::{
         contacts::{Contact, ContactFilter},
         conversations::Conversation,
-        fields::Comparable,
-        filters::{LabelFilter, LabelOperator, OpenedAt, ShownTickets, TicketFilter},
+        custom_fields::Comparable,
         messages::{Comment, Message},
         paging::{PageRequest, Position},
         stores_and_accounts::Account,
         ticket_field_filters::{FieldTest, Test},
+        ticket_filters::{LabelFilter, LabelOperator, OpenedAt, ShownTickets, TicketFilter},
         tickets::{Ticket, TicketWindow},
         time::Timestamp,
         users_teams_labels::{Label, Team},
@@ -19,7 +19,7 @@ use crate::{
     store::{
         fixture::{Fixture, first},
         messages::message_conditions,
-        sql::{RowBound, Sql},
+        parameterised_sql::{RowBound, Sql},
         tickets::driving_index::DrivingCondition,
     },
 };

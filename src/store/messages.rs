@@ -12,8 +12,8 @@ use crate::{
     store::{
         Db, Result,
         entity::{comments, messages},
+        parameterised_sql::Sql,
         row_decoding::{Cells, Row, column_list, columns},
-        sql::Sql,
         statement::pages::PagedRow,
     },
 };

@@ -1,6 +1,6 @@
 //! Schema migrations: applying and reverting them, and refusing a database of another program or of a newer version. A sandbox is a
-//! database for tests whose clock can be advanced (see `store::sandbox`). A database can become a sandbox only when its tables are created,
-//! and remains one.
+//! database for tests whose clock can be advanced (see `store::sandbox_database`). A database can become a sandbox only when its tables are
+//! created, and remains one.
 
 use counterpart_migrations::{MigrationStatus, Migrator, MigratorTrait};
 use sea_orm::{

@@ -9,7 +9,7 @@
 //!
 //! | Layer | Modules |
 //! |---|---|
-//! | basics | `entity` (every table), `sql`, `sql_from_entities`, `row_decoding`, `error`, `mutex`, `write_timeout`, `last_failure`, … |
+//! | basics | `entity` (every table), `parameterised_sql`, `sql_from_entities`, `row_decoding`, `error`, `mutex`, `write_timeout`, … |
 //! | drivers | `sqlite` (connections, group commit, checkpoint, file copy), `postgres` (connections, look-ups, transaction, TLS, standby) |
 //! | database | `db` (open, close), `migrate`, `read_executor` (runs a read), `transaction` (runs a write), `database_health` |
 //! | statements | `statement`: runs statements built from entities; builds the statements for pages and for look-ups by key |
@@ -80,13 +80,13 @@
 
 mod across_stores;
 pub mod api_key_auth;
-pub mod backup;
+pub mod backup_and_restore;
 pub mod change_feed;
+pub mod change_feed_copy;
 pub mod change_log;
 mod channel_accounts;
 mod contacts;
 mod conversations;
-pub mod copy_database;
 mod database_health;
 mod db;
 pub mod distributed;
@@ -111,19 +111,19 @@ mod numbering;
 mod page_cost_tests;
 #[cfg(test)]
 mod pagination_tests;
+mod parameterised_sql;
 mod postgres;
 pub mod queues;
 mod read_executor;
-mod record_writes;
 mod row_decoding;
-pub mod sandbox;
+pub mod sandbox_database;
 pub mod searchable_records;
 pub mod settings;
 pub mod slow_statements;
-mod sql;
 mod sql_from_entities;
 mod sqlite;
 mod statement;
+mod ticket_conversation_contact_writes;
 mod tickets;
 pub mod transaction;
 mod users_teams_labels;

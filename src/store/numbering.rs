@@ -12,7 +12,7 @@ use sea_orm::{
 use crate::{
     domain::ids::StoreId,
     store::{
-        Db, Result, entity::events::Column, postgres::advisory_locks::AdvisoryLock, row_decoding::Cells, sql::Sql,
+        Db, Result, entity::events::Column, parameterised_sql::Sql, postgres::advisory_locks::AdvisoryLock, row_decoding::Cells,
         sql_from_entities::IntoSql,
     },
 };

@@ -6,17 +6,17 @@ use sea_orm::DbBackend;
 use crate::{
     domain::{
         conversations::Conversation,
-        fields::Comparable,
-        filters::{LabelFilter, LabelOperator, ShownTickets, TicketFilter},
+        custom_fields::Comparable,
         paging::{PageRequest, Position},
         ticket_field_filters::{FieldTest, Test},
+        ticket_filters::{LabelFilter, LabelOperator, ShownTickets, TicketFilter},
         tickets::Ticket,
         time::Timestamp,
     },
     store::{
         entity::tickets,
         fixture::{Fixture, first},
-        sql::Sql,
+        parameterised_sql::Sql,
         statement::pages::page_sql,
         tickets::bloom_filters::FieldBloomBits,
     },

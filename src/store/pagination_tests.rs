@@ -8,13 +8,13 @@ use sea_orm::DbBackend;
 use crate::{
     domain::{
         contacts::ContactFilter,
-        filters::{ShownTickets, TicketFilter},
-        fixture::SeededRandom,
+        fake_clock_and_test_rules::SeededRandom,
         ids::{ContactId, UserId},
         paging::{Page, PageRequest, Position},
+        ticket_filters::{ShownTickets, TicketFilter},
         time::Timestamp,
     },
-    store::{fixture::Fixture, sql::Sql},
+    store::{fixture::Fixture, parameterised_sql::Sql},
 };
 
 /// A list of the fixture's store. Its rows have the ids `r0`, `r1`, ….
@@ -183,8 +183,8 @@ async fn a_position_without_a_moment_is_read_as_rows_stand_now() {
     assert_eq!(List::Contacts.page(&fixture, &request(2, after)).await.rows, ["r1", "r2"]);
 }
 
-/// Rows that are added or moved while the migration `m0022_cheaper_sort_position_changes_on_sqlite` is reverted appear in paginations after the migration
-/// was applied again. Its registered name is m0022_moves_on_sqlite.
+/// Rows that are added or moved while the migration `m0022_cheaper_sort_position_changes_on_sqlite` is reverted appear in paginations after
+/// the migration was applied again. Its registered name is m0022_moves_on_sqlite.
 #[tokio::test]
 async fn a_walk_is_whole_after_m0022_was_taken_back_and_applied_again() {
     let fixture = Fixture::alone().await;

@@ -12,9 +12,9 @@ use tokio_postgres::Row;
 use crate::store::{
     db::{Db, Reads},
     error::{Error, Result},
-    postgres::{connection::RowSink, pipelined_clients::PipelinedConnections},
+    parameterised_sql::{RowBound, Sql},
+    postgres::{pipelined_clients::PipelinedConnections, pipelined_connection::RowSink},
     row_decoding::Cells,
-    sql::{RowBound, Sql},
     sqlite::shared_snapshots,
 };
 

@@ -6,14 +6,14 @@ use crate::{
     domain::{
         ids::StoreId,
         search::{Searchable, SearchableKind},
-        text::joined_name,
+        unicode_text::joined_name,
     },
     store::{
         Db, Result,
         change_log::searchable_message::message_texts,
         entity::messages,
+        parameterised_sql::{Sql, batches},
         row_decoding::Cells,
-        sql::{Sql, batches},
     },
 };
 

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::store::sql::Sql;
+use crate::store::parameterised_sql::Sql;
 
 /// A statement that takes at least this many milliseconds is logged. The value is global to the process, as the log is.
 static SLOW: AtomicU64 = AtomicU64::new(500);

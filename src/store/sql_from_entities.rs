@@ -1,5 +1,5 @@
 //! SQL from SeaORM entities (descriptions of tables): converts statements that SeaORM and sea-query build into [`Sql`], for the connections
-//! of `store`, and decodes rows into an entity's model (the struct of a row). `statement::entity_statements` runs the statements.
+//! of `store`, and decodes rows into an entity's model (the struct of a row). `statement::run_entity_statements` runs the statements.
 
 use std::{
     any::TypeId,
@@ -27,8 +27,8 @@ use crate::{
     },
     store::{
         error::{Error, Result},
+        parameterised_sql::{Param, Sql, filled, text_value},
         row_decoding::{Cells, Row},
-        sql::{Param, Sql, filled, text_value},
     },
 };
 

@@ -17,8 +17,8 @@ use crate::{
     store::{
         Db, Result,
         entity::{labels, roles, team_members, teams, users},
+        parameterised_sql::{Sql, batches},
         row_decoding::{Cells, Row, columns},
-        sql::{Sql, batches},
         sql_from_entities::model,
         statement::pages::PagedRow,
     },
@@ -178,7 +178,7 @@ impl Db {
         Ok(members)
     }
 
-    /// Returns a page of labels, most recently updated first. `search` must be folded (see [`fold`](crate::domain::text::fold)).
+    /// Returns a page of labels, most recently updated first. `search` must be folded (see [`fold`](crate::domain::unicode_text::fold)).
     pub async fn labels(&self, store: &StoreId, search: Option<&str>, page: &PageRequest) -> Result<Page<Label>> {
         let mut sql = Sql::of(store, "store_id = $1");
         if let Some(search) = search {

@@ -19,7 +19,17 @@ struct Room {
 const STORE: Room = Room {
     name: "store",
     layers: &[
-        &["error", "mutex", "write_timeout", "last_failure", "sql", "row_decoding", "entity", "sql_from_entities", "slow_statements"],
+        &[
+            "error",
+            "mutex",
+            "write_timeout",
+            "last_failure",
+            "parameterised_sql",
+            "row_decoding",
+            "entity",
+            "sql_from_entities",
+            "slow_statements",
+        ],
         &["sqlite", "postgres"],
         &[
             "db",
@@ -29,7 +39,7 @@ const STORE: Room = Room {
             "database_health",
             "change_log::own_change_queue",
             "change_log::searchable_message",
-            "tickets::broad_conditions",
+            "tickets::broad_condition_cache",
             "statement::key_lookup_types",
             "settings::encryption_keys",
         ],

@@ -19,7 +19,7 @@ use crate::{
     },
     domain::{
         clock::{ClocksAndIds, RandomIds},
-        fixture::MovableClock,
+        fake_clock_and_test_rules::MovableClock,
         settings_access::{CredentialKind, Editor},
         ssrf_policy::Targets,
         time::Timestamp,

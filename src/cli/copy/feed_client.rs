@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use crate::{
     cli::http_client::explained,
     domain::{ids::StoreId, ndjson_records::RecordKind},
-    store::copy_database::CopiedRecord,
+    store::change_feed_copy::CopiedRecord,
 };
 
 /// Why a page could not be read.

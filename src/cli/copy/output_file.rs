@@ -11,7 +11,7 @@ use tempfile::NamedTempFile;
 use crate::{
     cli::Failed,
     domain::{ids::StoreId, ndjson_records::RecordKind},
-    store::{Db, copy_database::CopiedRecord},
+    store::{Db, change_feed_copy::CopiedRecord},
 };
 
 /// The number of records per query.

@@ -18,13 +18,13 @@ use crate::{
     },
     domain::{
         events::{Actor, Event},
-        fixture::MovableClock,
+        fake_clock_and_test_rules::MovableClock,
         inbound_messages::{Inbound, Received},
         send_requests::{EmailContent, FilledTemplate, Send},
         settings_access::{Editor, FormerSecrets},
         webhooks::{ROTATION_MILLIS, SigningSecret},
     },
-    service::{Renderer, Service, WriteContext, outbox::LEASE_MILLIS},
+    service::{Renderer, Service, WriteContext, outbox_processing::LEASE_MILLIS},
     store::{
         fixture::Fixture,
         queues::{concurrency::AttemptLimits, outbound::ClaimedMessage},

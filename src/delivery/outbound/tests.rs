@@ -20,7 +20,7 @@ use crate::{
     domain::{
         clock::Clock,
         events::{Actor, Event},
-        fixture::MovableClock,
+        fake_clock_and_test_rules::MovableClock,
         ids::{AccountId, MessageId, StoreId},
         outbound_messages::{Mailbox, OutboxEntry},
         send_requests::{self, EmailContent},
@@ -30,7 +30,7 @@ use crate::{
     supervisor::TaskReporter,
 };
 
-mod retries;
+mod manual_retries;
 
 /// Serialises events for the tests: only the kind of each event.
 struct Kinds;

@@ -14,8 +14,9 @@ use super::{AssignmentData, ClosedData, ContactFieldData, EscalationData, Event,
 use crate::{
     domain::webhooks::{PAUSES, TEST_KIND},
     http::openapi::{
-        canonical_form::{in_form, sorted},
-        contract_document, examples,
+        contract_document,
+        document_post_processing::{in_form, sorted},
+        examples,
         openapi_3_1::{convert, modern},
     },
     revision,

@@ -12,8 +12,8 @@ use poem_openapi::{
 
 use super::{
     context::{Context, Recipient},
+    data_attached_to_requests::RequestData,
     error_responses::ApiError,
-    request_data::RequestData,
     shared_state::SharedState,
 };
 use crate::{
@@ -25,7 +25,8 @@ use crate::{
 pub const API_KEY: &str = "x-api-key";
 
 /// The name of the security scheme in the OpenAPI document. The generator (poem-openapi) writes the requirement of an operation as
-/// `ApiKey:<scope>`. `openapi::canonical_form` moves the scope to `x-required-scope`, since OpenAPI 3.0 has no scopes for API keys.
+/// `ApiKey:<scope>`. `openapi::document_post_processing` moves the scope to `x-required-scope`, since OpenAPI 3.0 has no scopes for API
+/// keys.
 pub const SCHEME: &str = "ApiKey";
 
 /// A request whose API key is valid, with its caller.

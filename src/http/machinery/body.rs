@@ -17,8 +17,8 @@ use poem_openapi::{
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{error_responses::ApiError, json_shape};
-use crate::domain::text::whole_characters;
+use super::{error_responses::ApiError, json_schema_validation};
+use crate::domain::unicode_text::whole_characters;
 
 /// The largest accepted request body in bytes, both before and after decompression.
 pub const LIMIT: usize = 1024 * 1024;
@@ -102,7 +102,7 @@ impl<T: types::Type + DeserializeOwned + 'static> FilterBody<T> {
 /// Parses a body. Returns it as `T`, and as the JSON value that was sent. With `nul`, strings may contain U+0000.
 fn read<T: types::Type + DeserializeOwned + 'static>(bytes: &[u8], nul: bool) -> Result<(T, Value), ApiError> {
     let value: Value = serde_json::from_slice(bytes).map_err(|error| ApiError::field("body", format!("is not valid JSON: {error}")))?;
-    json_shape::check::<T>(&value).map_err(|wrong| ApiError::field(&format!("body{}", wrong.place), wrong.reason))?;
+    json_schema_validation::check::<T>(&value).map_err(|wrong| ApiError::field(&format!("body{}", wrong.place), wrong.reason))?;
     if !nul {
         no_nul(&value, &mut "body".to_owned())?;
     }
@@ -161,7 +161,7 @@ impl<'a, T: types::Type + DeserializeOwned + 'static, const EMPTY_IS_OBJECT: boo
     fn request_meta() -> Option<MetaRequest> {
         Some(MetaRequest {
             description: None,
-            content: vec![MetaMediaType { content_type: super::envelope::JSON, schema: T::schema_ref() }],
+            content: vec![MetaMediaType { content_type: super::envelope_schema::JSON, schema: T::schema_ref() }],
             required: !EMPTY_IS_OBJECT,
         })
     }

@@ -18,7 +18,7 @@ use tokio::{
     task::{block_in_place, yield_now},
 };
 
-use super::{envelope::REQUEST_ID, fair_share::StorePermit};
+use super::{envelope_schema::REQUEST_ID, fair_share::StorePermit};
 use crate::domain::{
     clock::ClocksAndIds,
     ids::{AccountId, KeyId, StoreId, UserId},
@@ -53,7 +53,7 @@ struct Authenticated {
 }
 
 /// The authenticated caller of a request, who is the recipient of the response. Unsent bytes of responses are counted for each caller
-/// (`unsent_responses`).
+/// (`unsent_response_limits`).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Recipient {
     /// An API key.
@@ -102,7 +102,8 @@ impl Context {
     }
 
     /// Records the caller. Called once, by authentication. `repeatable` means that the request only reads. After such a request, the server
-    /// may replace the response by an error if too many bytes are unsent (`unsent_responses`), since the client can repeat the request.
+    /// may replace the response by an error if too many bytes are unsent (`unsent_response_limits`), since the client can repeat the
+    /// request.
     pub fn authenticated(&self, recipient: Recipient, key_name: Option<String>, repeatable: bool) {
         // `set` fails only if the caller is recorded already, and a request has only one caller.
         let _ = self.0.caller.set(Authenticated { recipient, key_name, repeatable });
@@ -177,8 +178,8 @@ impl Context {
         }
     }
 
-    /// Returns whether the request only reads. If so, an error may replace its response (`unsent_responses`), since the client can repeat
-    /// the request.
+    /// Returns whether the request only reads. If so, an error may replace its response (`unsent_response_limits`), since the client can
+    /// repeat the request.
     pub fn is_repeatable(&self) -> bool {
         self.0.caller.get().is_some_and(|known| known.repeatable)
     }

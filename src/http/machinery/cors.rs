@@ -79,7 +79,7 @@ pub fn origin(text: &str) -> Result<HeaderValue, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::machinery::{auth::API_KEY, envelope::REQUEST_ID, idempotency::IDEMPOTENCY_KEY};
+    use crate::http::machinery::{auth::API_KEY, envelope_schema::REQUEST_ID, idempotency::IDEMPOTENCY_KEY};
 
     #[test]
     fn the_headers_of_the_contract_may_be_sent() {

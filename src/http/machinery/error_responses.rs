@@ -14,7 +14,7 @@ use poem_openapi::{
 };
 use serde::Serialize;
 
-use super::envelope::{envelope, header, request_id_header};
+use super::envelope_schema::{envelope, header, request_id_header};
 use crate::service;
 
 /// An error response: the HTTP status, the message for the caller, and for some errors the time to wait before a retry.
@@ -277,7 +277,7 @@ impl<D: Documented> ApiResponse for Failure<D> {
             status: Some(status),
             status_range: None,
             content: vec![MetaMediaType {
-                content_type: super::envelope::JSON,
+                content_type: super::envelope_schema::JSON,
                 schema: MetaSchemaRef::Reference(ErrorEnvelope::NAME.to_owned()),
             }],
             headers: match status {

@@ -5,7 +5,7 @@
 use poem::{RequestBody, http::StatusCode};
 use poem_openapi::registry::{MetaSchema, MetaSchemaRef, Registry};
 
-use super::{error_responses::ApiError, params::QueryParam, request_data::RequestData};
+use super::{data_attached_to_requests::RequestData, error_responses::ApiError, params::QueryParam};
 use crate::domain::{
     messages::{CommentExpand, MessageExpand},
     tickets::TicketExpand,

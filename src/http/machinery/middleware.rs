@@ -24,16 +24,16 @@ use super::{
     compression,
     context::{Context, Recipient},
     cors::{self, Cors},
+    data_attached_to_requests::RequestData,
     discard_unread_bodies::{self, UnreadBody},
-    envelope::{JSON, REQUEST_ID},
+    envelope_schema::{JSON, REQUEST_ID},
     error_responses::{ApiError, ErrorDetail, RATE_LIMIT, RATE_LIMIT_POLICY, UsedUpRate},
     idempotency::{IDEMPOTENCY_KEY, MAX_KEY_CHARS},
     query_string::QueryString,
-    request_data::RequestData,
     routing::{Operations, in_settings},
     shared_state::SharedState,
     success_responses::{self, EnvelopeContent, Long},
-    unsent_responses,
+    unsent_response_limits,
 };
 use crate::domain::revision_rules::ReceivedAt;
 
@@ -194,7 +194,7 @@ async fn packed(bytes: Bytes) -> Option<Bytes> {
 
 impl Middleware {
     /// Returns a short response unchanged. A long response (of more than 64 KiB, marked with [`Long`]) is compressed if the client accepts
-    /// gzip, and its bytes count as unsent from here on (`unsent_responses`). If the unsent bytes exceed a limit and the request only
+    /// gzip, and its bytes count as unsent from here on (`unsent_response_limits`). If the unsent bytes exceed a limit and the request only
     /// reads, the long response is dropped and an error response is returned.
     async fn counted(&self, context: &Context, path: &str, gzip: bool, mut response: Response) -> Response {
         let (Some(recipient), Some(Long)) = (context.recipient(), response.data()) else {
@@ -215,7 +215,7 @@ impl Middleware {
         match self.state.under_way.count(recipient, bytes, !context.is_repeatable()) {
             Ok(bytes) => {
                 response.headers_mut().insert(header::CONTENT_LENGTH, bytes.len().into());
-                response.set_body(unsent_responses::body(bytes));
+                response.set_body(unsent_response_limits::body(bytes));
                 response
             }
             Err(much) => self.failure(context, path, much.into()),

@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::{
     auth::AuthenticatedRequest,
     cursor::{Binding, Cursor},
-    envelope::header,
+    envelope_schema::header,
     error_responses::ApiError,
     params::{CursorText, EchoedPage},
     success_responses::{All, Reply, ReplyShape},

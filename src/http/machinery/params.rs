@@ -9,7 +9,7 @@ use poem_openapi::{
     registry::{MetaParamIn, MetaSchema, MetaSchemaRef, Registry},
 };
 
-use super::{error_responses::ApiError, request_data::RequestData};
+use super::{data_attached_to_requests::RequestData, error_responses::ApiError};
 use crate::{
     domain::{
         ids::{MAX_ID_CHARS, UUID_CHARS, UserId},

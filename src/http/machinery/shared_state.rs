@@ -1,8 +1,8 @@
 //! The state that all HTTP requests share.
 
 use super::{
-    cursor::Seal, fair_share::FairScheduler, long_poll::LongPolls, rate_limits::RateLimit, sign_in_requests::SignInRequests,
-    unsent_responses::UnsentResponses,
+    cursor::Seal, fair_share::FairScheduler, long_poll::LongPolls, rate_limits::RateLimit, sign_in_link_requests::SignInRequests,
+    unsent_response_limits::UnsentResponses,
 };
 use crate::{service::Service, telemetry::metrics::Metrics};
 

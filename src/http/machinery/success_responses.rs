@@ -15,8 +15,8 @@ use serde_json::value::RawValue;
 use super::{
     auth::AuthenticatedRequest,
     context::Context,
-    envelope::{JSON, envelope, request_id_header},
-    unsent_responses::SLICE,
+    envelope_schema::{JSON, envelope, request_id_header},
+    unsent_response_limits::SLICE,
 };
 use crate::service::WriteOutcome;
 
@@ -181,7 +181,7 @@ impl<S> Reply<S> {
     }
 }
 
-/// Marks a response that is longer than [`SLICE`], and whose bytes `unsent_responses` therefore counts until they are sent.
+/// Marks a response that is longer than [`SLICE`], and whose bytes `unsent_response_limits` therefore counts until they are sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Long;
 

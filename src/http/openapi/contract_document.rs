@@ -1,13 +1,13 @@
 //! The OpenAPI document of the API contract: registers the operations of the contract's revision (A or B) for which the program is
-//! compiled, and generates the document from their handlers. The modules `canonical_form`, `examples`, `openapi_links` and `components`
-//! post-process the document.
+//! compiled, and generates the document from their handlers. The modules `document_post_processing`, `examples`, `openapi_links` and
+//! `components` post-process the document.
 
 use poem_openapi::{OpenApi, OpenApiService};
 use serde_json::Value;
 
 use super::{
-    canonical_form::{canonical, sorted},
     components::share,
+    document_post_processing::{canonical, sorted},
     examples,
     introduction::introduction,
     merged_paths::MergedGroups,

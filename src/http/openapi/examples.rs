@@ -21,7 +21,7 @@ use serde_json::{Map, Value, json};
 use super::components::operations_mut;
 use crate::{
     domain::{revision_rules::ReceivedAt, time::Timestamp},
-    http::machinery::envelope::JSON,
+    http::machinery::envelope_schema::JSON,
     revision,
 };
 

@@ -1,8 +1,8 @@
 //! Generation of the OpenAPI documents: registers the operations of the API contract, adds examples, and post-processes the documents.
 
-pub mod canonical_form;
 pub mod components;
 pub mod contract_document;
+pub mod document_post_processing;
 pub mod examples;
 pub mod introduction;
 pub mod merged_paths;

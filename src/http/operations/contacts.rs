@@ -151,7 +151,8 @@ impl ContactReads {
     /// List contacts
     ///
     /// Lists contacts that match the filters, the most recently updated first{by relevance}.
-    // `openapi::canonical_form` replaces `{by relevance}` by the text for the revision of the contract (A or B) that this build serves.
+    // `openapi::document_post_processing` replaces `{by relevance}` by the text for the revision of the contract (A or B) that this build
+    // serves.
     #[oai(path = "/contacts/list", method = "post", operation_id = "listContacts")]
     async fn list_contacts(
         &self,

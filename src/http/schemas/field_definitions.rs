@@ -5,8 +5,8 @@ use serde::Serialize;
 
 use super::value_types::{Any, ChannelName, EnumValue, Members, OpenObject, StoredJson, TextOrNumber, ValueSet, member};
 use crate::domain::{
-    fields as domain,
-    fields::{CONTACT_DISPLAY_TYPES, Field, SHOW_OPERATORS, TICKET_DISPLAY_TYPES, TicketFieldView},
+    custom_fields as domain,
+    custom_fields::{CONTACT_DISPLAY_TYPES, Field, SHOW_OPERATORS, TICKET_DISPLAY_TYPES, TicketFieldView},
     time::Timestamp,
 };
 
@@ -259,7 +259,7 @@ pub type TicketFieldValues = StoredJson<OpenObject<SystemKeys>>;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::fields::SYSTEM_KEYS;
+    use crate::domain::custom_fields::SYSTEM_KEYS;
 
     #[test]
     fn every_system_key_is_listed() {

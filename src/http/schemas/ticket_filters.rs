@@ -8,8 +8,8 @@ use serde_json::Value;
 use super::value_types::Any;
 use crate::{
     domain::{
-        filters::{FieldFilter, FieldOperator, LabelFilter, LabelOperator, OpenedAt, Status, TicketFilter},
         ids::UserId,
+        ticket_filters::{FieldFilter, FieldOperator, LabelFilter, LabelOperator, OpenedAt, Status, TicketFilter},
         time::Bound,
     },
     http::machinery::{error_responses::ApiError, params::ScalarParam},
@@ -23,8 +23,8 @@ const MAX_FIELDS: usize = 10;
 /// Filters of the ticket list. An empty object lists open tickets that are neither spam nor snoozed. A member that is
 /// `null` or an empty array does not filter.
 //
-// `openapi::canonical_form` replaces the placeholders `{or all}` and `{alone}` by the texts for the revision of the contract (A or B) that
-// this build serves.
+// `openapi::document_post_processing` replaces the placeholders `{or all}` and `{alone}` by the texts for the revision of the contract (A
+// or B) that this build serves.
 #[derive(Debug, Object, Deserialize)]
 #[oai(rename_all = "camelCase", deny_unknown_fields, nullable_all)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -195,9 +195,9 @@ enum OpenedAtOperator {
     LessThan,
 }
 
-/// Parses a whole number, such as `5` or `5.0`; the module `json_shape` has already refused fractions. A number beyond the range of `i64`
-/// becomes the largest or the smallest `i64`. The largest `i64` matches no ticket, since no contact has waited for so many minutes. The
-/// smallest `i64` is refused later, like every negative number.
+/// Parses a whole number, such as `5` or `5.0`; the module `json_schema_validation` has already refused fractions. A number beyond the
+/// range of `i64` becomes the largest or the smallest `i64`. The largest `i64` matches no ticket, since no contact has waited for so many
+/// minutes. The smallest `i64` is refused later, like every negative number.
 fn whole_number<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
     let number = f64::deserialize(deserializer)?;
     Ok(number as i64)

@@ -11,16 +11,16 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, value::RawValue};
 
 use crate::domain::{
-    exact_json::ExactJson,
     ids::{UUID_CHARS, UserId},
     inbound_messages::RawProperty,
+    json_number_precision::ExactJson,
     ordered_object::{self, Entries},
     stores_and_accounts::Channel,
     time::{Bound, Timestamp},
 };
 
-/// The `format` that marks the schema of an open enumeration, whose set of values may grow. The module `openapi::canonical_form` removes
-/// this `format`, and rewrites the schema so that it accepts any string.
+/// The `format` that marks the schema of an open enumeration, whose set of values may grow. The module `openapi::document_post_processing`
+/// removes this `format`, and rewrites the schema so that it accepts any string.
 pub const OPEN_ENUM: &str = "x-open-enum";
 
 /// Implements the members of the trait [`Type`] that are the same for all types that use this macro. `IS_REQUIRED`: a property of such a

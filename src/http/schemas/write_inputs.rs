@@ -11,13 +11,13 @@ use crate::{
         contacts::{is_e164, is_email},
         ids::UserId,
         inbound_messages::Person,
-        text_length_limit::too_long,
+        text_byte_limit::too_long,
         time::Timestamp,
     },
     http::machinery::{error_responses::ApiError, params::ScalarParam},
     service::{
         contact_writes::ContactFieldUpdate,
-        ticket_writes::{Assignment, Closing, FieldUpdate},
+        ticket_updates::{Assignment, Closing, FieldUpdate},
     },
 };
 

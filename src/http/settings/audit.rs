@@ -5,8 +5,8 @@ use serde::Serialize;
 
 use super::{
     auth::GrantedRequest,
-    grants,
     params::{LimitParam, PositionParam, SubjectKind},
+    required_grants,
 };
 use crate::{
     domain::{
@@ -80,7 +80,7 @@ impl AuditOperations {
     #[oai(path = "/audit", method = "get", operation_id = "listAuditEntries")]
     async fn list_audit_entries(
         &self,
-        managed: GrantedRequest<grants::Audit>,
+        managed: GrantedRequest<required_grants::Audit>,
         /// Only changes of records of this kind.
         #[oai(name = "subjectType")]
         subject_type: Query<Option<OneOf<SubjectKind>>>,

@@ -18,7 +18,7 @@ use poem_openapi::{
     registry::{MetaSecurityScheme, Registry},
 };
 
-use super::grants::{RequiredGrant, TOKEN_SCHEME};
+use super::required_grants::{RequiredGrant, TOKEN_SCHEME};
 use crate::{
     domain::{
         ids::StoreId,
@@ -27,8 +27,8 @@ use crate::{
     },
     http::machinery::{
         context::{Context, Recipient, is_own_origin},
+        data_attached_to_requests::RequestData,
         error_responses::ApiError,
-        request_data::RequestData,
         shared_state::SharedState,
     },
     service::{IdempotentRequest, WriteContext},

@@ -12,15 +12,15 @@ use serde_json::value::to_raw_value;
 
 use super::{
     auth::GrantedRequest,
-    grants,
     next_after_header::{FeedReply, next_after, next_after_header},
     params::{EnumListParam, LimitParam, PositionParam, WaitParam},
+    required_grants,
 };
 use crate::{
     domain::ndjson_records::{Record, RecordKind},
     http::{
         machinery::{
-            envelope::header,
+            envelope_schema::header,
             error_responses::{ApiError, Failure, SettingsFeed, SettingsListing},
             params::{Choice, Id, OneOf, Query, Required},
             success_responses::{All, Reply, ReplyShape},
@@ -136,7 +136,7 @@ impl ChangeOperations {
     #[oai(path = "/changes", method = "get", operation_id = "listChanges")]
     async fn list_changes(
         &self,
-        managed: GrantedRequest<grants::Events>,
+        managed: GrantedRequest<required_grants::Events>,
         /// Only changes with a greater `sequence` than this one. Send `x-next-after` of the previous page, or of the first page of a
         /// snapshot.
         after: Query<Required<PositionParam>>,
@@ -175,7 +175,7 @@ impl ChangeOperations {
     #[oai(path = "/changes/snapshot", method = "get", operation_id = "listRecords")]
     async fn list_records(
         &self,
-        managed: GrantedRequest<grants::Events>,
+        managed: GrantedRequest<required_grants::Events>,
         /// The kind of the records.
         kind: Query<Required<OneOf<RecordKinds>>>,
         /// Only records after the one with this id. To read on, send the `id` of the last record received.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     auth::{GrantedRequest, SettingsRequest},
-    grants,
+    required_grants,
 };
 use crate::{
     domain::{channel_bridges, ids::AccountId, settings_access::FormerSecrets, time::Timestamp, webhooks::SigningSecret},
@@ -96,7 +96,10 @@ impl BridgeOperations {
     ///
     /// Lists the accounts that have a bridge, without the secrets.
     #[oai(path = "/accounts/bridge", method = "get", operation_id = "listBridges")]
-    async fn list_bridges(&self, managed: GrantedRequest<grants::Webhooks>) -> Result<Reply<All<BridgeView>>, Failure<SettingsCatalog>> {
+    async fn list_bridges(
+        &self,
+        managed: GrantedRequest<required_grants::Webhooks>,
+    ) -> Result<Reply<All<BridgeView>>, Failure<SettingsCatalog>> {
         let bridges: Vec<BridgeView> = managed.state.service.bridges(managed.store()).await?.into_iter().map(Into::into).collect();
         Ok(Reply::of(&managed.context, &bridges, vec![]))
     }
@@ -108,7 +111,7 @@ impl BridgeOperations {
     #[oai(path = "/accounts/bridge", method = "put", operation_id = "setBridge")]
     async fn set_bridge(
         &self,
-        managed: GrantedRequest<grants::Webhooks>,
+        managed: GrantedRequest<required_grants::Webhooks>,
         body: Body<BridgeSetting>,
     ) -> Result<Reply<One<BridgeWithSecret>>, Failure<SettingsEdit>> {
         let BridgeSetting { account_id, url } = body.parse()?;
@@ -124,7 +127,7 @@ impl BridgeOperations {
     #[oai(path = "/accounts/bridge/rotate", method = "post", operation_id = "rotateBridge")]
     async fn rotate_bridge(
         &self,
-        managed: GrantedRequest<grants::Webhooks>,
+        managed: GrantedRequest<required_grants::Webhooks>,
         body: Body<BridgeRotation>,
     ) -> Result<Reply<One<BridgeWithSecret>>, Failure<SettingsEdit>> {
         let BridgeRotation { account_id, end_former_secrets } = body.parse()?;
@@ -140,7 +143,7 @@ impl BridgeOperations {
     #[oai(path = "/accounts/bridge", method = "delete", operation_id = "removeBridge")]
     async fn remove_bridge(
         &self,
-        managed: GrantedRequest<grants::Webhooks>,
+        managed: GrantedRequest<required_grants::Webhooks>,
         /// The account whose bridge is removed.
         #[oai(name = "accountId")]
         account_id: Query<Required<Id<AccountId>>>,

@@ -4,7 +4,7 @@
 use poem_openapi::{Object, OpenApi};
 use serde::{Deserialize, Serialize};
 
-use super::{auth::GrantedRequest, grants};
+use super::{auth::GrantedRequest, required_grants};
 use crate::{
     domain::time::Timestamp,
     http::machinery::{
@@ -95,7 +95,10 @@ impl ClockOperations {
     ///
     /// Returns what the clock of the server shows, and whether the server serves a sandbox.
     #[oai(path = "/clock", method = "get", operation_id = "getClock")]
-    async fn get_clock(&self, managed: GrantedRequest<grants::AnyGrant>) -> Result<Reply<One<ClockView>>, Failure<SettingsCatalog>> {
+    async fn get_clock(
+        &self,
+        managed: GrantedRequest<required_grants::AnyGrant>,
+    ) -> Result<Reply<One<ClockView>>, Failure<SettingsCatalog>> {
         Ok(Reply::of(&managed.context, &ClockView::from(managed.state.service.shown_clock()), vec![]))
     }
 
@@ -108,7 +111,7 @@ impl ClockOperations {
     #[oai(path = "/clock/advance", method = "post", operation_id = "advanceClock")]
     async fn advance_clock(
         &self,
-        managed: GrantedRequest<grants::All>,
+        managed: GrantedRequest<required_grants::All>,
         body: Body<ClockAdvance>,
     ) -> Result<Reply<One<AdvancedClock>>, Failure<SettingsAdvance>> {
         let to = body.parse()?.to;

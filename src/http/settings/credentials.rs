@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::{
     auth::{GrantedRequest, SettingsRequest},
-    grants,
+    required_grants,
     session::Grants,
 };
 use crate::{
@@ -89,7 +89,7 @@ impl CredentialOperations {
     #[oai(path = "/credentials", method = "get", operation_id = "listCredentials")]
     async fn list_credentials(
         &self,
-        managed: GrantedRequest<grants::Team>,
+        managed: GrantedRequest<required_grants::Team>,
     ) -> Result<Reply<All<CredentialView>>, Failure<SettingsCatalog>> {
         let found = managed.state.service.credentials(managed.store()).await?;
         let views: Vec<CredentialView> = found.into_iter().map(|credential| CredentialView::of(credential, &managed)).collect();
@@ -102,7 +102,7 @@ impl CredentialOperations {
     #[oai(path = "/credentials", method = "delete", operation_id = "endCredential")]
     async fn end_credential(
         &self,
-        managed: GrantedRequest<grants::Team>,
+        managed: GrantedRequest<required_grants::Team>,
         /// The credential to end.
         #[oai(name = "credentialId")]
         credential_id: Query<Required<Id<CredentialId>>>,

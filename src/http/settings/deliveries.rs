@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     auth::GrantedRequest,
-    grants,
     params::{LimitParam, PositionParam},
+    required_grants,
     webhooks::WebhookReference,
 };
 use crate::{
@@ -149,7 +149,7 @@ impl DeliveryOperations {
     #[oai(path = "/webhooks/test", method = "post", operation_id = "testWebhook")]
     async fn test_webhook(
         &self,
-        managed: GrantedRequest<grants::Webhooks>,
+        managed: GrantedRequest<required_grants::Webhooks>,
         body: Body<WebhookReference>,
     ) -> Result<Reply<One<TestEvent>>, Failure<SettingsChange>> {
         let id = body.parse()?.webhook_id.into();
@@ -163,7 +163,7 @@ impl DeliveryOperations {
     #[oai(path = "/webhooks/replay", method = "post", operation_id = "replayWebhook")]
     async fn replay_webhook(
         &self,
-        managed: GrantedRequest<grants::Webhooks>,
+        managed: GrantedRequest<required_grants::Webhooks>,
         body: Body<ReplayOrder>,
     ) -> Result<Reply<One<Replayed>>, Failure<SettingsChange>> {
         let order = body.parse()?;
@@ -185,7 +185,7 @@ impl DeliveryOperations {
     #[oai(path = "/webhooks/attempts", method = "get", operation_id = "listAttempts")]
     async fn list_attempts(
         &self,
-        managed: GrantedRequest<grants::Webhooks>,
+        managed: GrantedRequest<required_grants::Webhooks>,
         /// The webhook whose attempts are listed.
         #[oai(name = "webhookId")]
         webhook_id: Query<Required<Id<WebhookId>>>,
@@ -207,7 +207,7 @@ impl DeliveryOperations {
     #[oai(path = "/webhooks/sent", method = "get", operation_id = "getSentEvent")]
     async fn get_sent_event(
         &self,
-        managed: GrantedRequest<grants::Webhooks>,
+        managed: GrantedRequest<required_grants::Webhooks>,
         /// The webhook that receives the event.
         #[oai(name = "webhookId")]
         webhook_id: Query<Required<Id<WebhookId>>>,

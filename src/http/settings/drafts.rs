@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use poem_openapi::{Object, OpenApi};
 use serde::{Deserialize, Serialize};
 
-use super::{auth::GrantedRequest, grants, params::LimitParam};
+use super::{auth::GrantedRequest, params::LimitParam, required_grants};
 use crate::{
     domain::{
         conversations::Destination,
@@ -172,12 +172,15 @@ pub struct DraftRelease {
 }
 
 /// Returns the account and the contact's name for each conversation that drafts go to.
-async fn destinations(managed: &GrantedRequest<grants::Team>, drafts: &[Draft]) -> Result<HashMap<ConversationId, Destination>, ApiError> {
+async fn destinations(
+    managed: &GrantedRequest<required_grants::Team>,
+    drafts: &[Draft],
+) -> Result<HashMap<ConversationId, Destination>, ApiError> {
     let conversations = drafts.iter().filter_map(|draft| draft.conversation_id.as_ref());
     Ok(managed.state.service.destinations(managed.store(), conversations).await?)
 }
 
-async fn shown(managed: &GrantedRequest<grants::Team>, draft: Draft) -> Result<Reply<One<DraftView>>, Failure<SettingsChange>> {
+async fn shown(managed: &GrantedRequest<required_grants::Team>, draft: Draft) -> Result<Reply<One<DraftView>>, Failure<SettingsChange>> {
     let destinations = destinations(managed, std::slice::from_ref(&draft)).await?;
     Ok(Reply::of(&managed.context, &DraftView::of(draft, &destinations), vec![]))
 }
@@ -194,7 +197,7 @@ impl DraftOperations {
     #[oai(path = "/drafts", method = "get", operation_id = "listDrafts")]
     async fn list_drafts(
         &self,
-        managed: GrantedRequest<grants::Team>,
+        managed: GrantedRequest<required_grants::Team>,
         /// Only drafts in this state; omitted: `pending` ones.
         state: Query<Option<OneOf<DraftStates>>>,
         /// Only drafts after the one with this id in the list. To read on, send the `id` of the last draft received.
@@ -217,7 +220,7 @@ impl DraftOperations {
     #[oai(path = "/drafts/messages", method = "get", operation_id = "listDraftMessages")]
     async fn list_draft_messages(
         &self,
-        managed: GrantedRequest<grants::Team>,
+        managed: GrantedRequest<required_grants::Team>,
         /// The draft.
         #[oai(name = "draftId")]
         draft_id: Query<Required<Id<DraftId>>>,
@@ -234,7 +237,7 @@ impl DraftOperations {
     #[oai(path = "/drafts", method = "patch", operation_id = "editDraft")]
     async fn edit_draft(
         &self,
-        managed: GrantedRequest<grants::Team>,
+        managed: GrantedRequest<required_grants::Team>,
         body: Body<DraftChange>,
     ) -> Result<Reply<One<DraftView>>, Failure<SettingsChange>> {
         let DraftChange { draft_id, body } = body.parse()?;
@@ -254,7 +257,7 @@ impl DraftOperations {
     #[oai(path = "/drafts/release", method = "post", operation_id = "releaseDraft")]
     async fn release_draft(
         &self,
-        managed: GrantedRequest<grants::Team>,
+        managed: GrantedRequest<required_grants::Team>,
         body: Body<DraftRelease>,
     ) -> Result<Reply<One<DraftView>>, Failure<SettingsChange>> {
         let DraftRelease { draft_id, confirmed_message_id } = body.parse()?;
@@ -268,7 +271,7 @@ impl DraftOperations {
     #[oai(path = "/drafts", method = "delete", operation_id = "discardDraft")]
     async fn discard_draft(
         &self,
-        managed: GrantedRequest<grants::Team>,
+        managed: GrantedRequest<required_grants::Team>,
         /// The draft to discard; it must be pending.
         #[oai(name = "draftId")]
         draft_id: Query<Required<Id<DraftId>>>,

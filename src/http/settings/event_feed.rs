@@ -4,9 +4,9 @@ use poem_openapi::OpenApi;
 
 use super::{
     auth::GrantedRequest,
-    grants,
     next_after_header::{FeedReply, next_after},
     params::{EnumListParam, LimitParam, PositionParam, WaitParam},
+    required_grants,
 };
 use crate::http::{
     events::{Event, EventKinds},
@@ -32,7 +32,7 @@ impl EventOperations {
     #[oai(path = "/events", method = "get", operation_id = "listEvents")]
     async fn list_events(
         &self,
-        managed: GrantedRequest<grants::Events>,
+        managed: GrantedRequest<required_grants::Events>,
         /// Only events with a greater `sequence` than this one.
         after: Query<Option<PositionParam>>,
         /// Only events of these kinds, separated by commas or repeated. Absent or empty: events of all kinds.

@@ -17,18 +17,18 @@ use serde::{Deserialize, de::DeserializeOwned};
 
 use super::{
     auth::{GrantedRequest, has_token, refused},
-    grants,
+    required_grants,
 };
 use crate::{
     domain::{
         ids::StoreId,
-        signed_requests::{AcceptedSignature, ID, RequestSignature, SIGNATURE, TIME},
+        inbound_signatures::{AcceptedSignature, ID, RequestSignature, SIGNATURE, TIME},
     },
     http::machinery::{
         body::Body,
         context::{Context, Recipient},
+        data_attached_to_requests::RequestData,
         error_responses::ApiError,
-        request_data::RequestData,
         shared_state::SharedState,
     },
 };
@@ -39,7 +39,7 @@ const SIGNATURE_SCHEME: &str = "Signature";
 /// later.
 #[derive(Debug)]
 pub enum InboundCaller {
-    Manager(GrantedRequest<grants::Inbound>),
+    Manager(GrantedRequest<required_grants::Inbound>),
     Signed(SignedRequest),
 }
 
@@ -82,7 +82,7 @@ impl<'a> ApiExtractor<'a> for InboundCaller {
     type ParamRawType = ();
 
     fn register(registry: &mut Registry) {
-        GrantedRequest::<grants::Inbound>::register(registry);
+        GrantedRequest::<required_grants::Inbound>::register(registry);
         registry.create_security_scheme(
             SIGNATURE_SCHEME,
             MetaSecurityScheme {
@@ -103,7 +103,7 @@ impl<'a> ApiExtractor<'a> for InboundCaller {
     }
 
     fn security_schemes() -> Vec<&'static str> {
-        let mut schemes = GrantedRequest::<grants::Inbound>::security_schemes();
+        let mut schemes = GrantedRequest::<required_grants::Inbound>::security_schemes();
         schemes.push(SIGNATURE_SCHEME);
         schemes
     }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     auth::{GrantedRequest, SettingsRequest},
-    grants,
+    required_grants,
 };
 use crate::{
     domain::{
@@ -193,7 +193,7 @@ impl KeyOperations {
     ///
     /// Lists the store's API keys, the oldest first, without their secrets.
     #[oai(path = "/keys", method = "get", operation_id = "listKeys")]
-    async fn list_keys(&self, managed: GrantedRequest<grants::Keys>) -> Result<Reply<All<KeyView>>, Failure<SettingsCatalog>> {
+    async fn list_keys(&self, managed: GrantedRequest<required_grants::Keys>) -> Result<Reply<All<KeyView>>, Failure<SettingsCatalog>> {
         let now = managed.context.received_at();
         let keys = managed.state.service.keys(managed.store()).await?;
         let keys: Vec<KeyView> = keys.into_iter().map(|key| KeyView::of(key, now)).collect();
@@ -206,7 +206,7 @@ impl KeyOperations {
     #[oai(path = "/keys", method = "post", operation_id = "createKey")]
     async fn create_key(
         &self,
-        managed: GrantedRequest<grants::Keys>,
+        managed: GrantedRequest<required_grants::Keys>,
         body: Body<KeyCreation>,
     ) -> Result<Reply<One<KeyWithSecret>>, Failure<SettingsAddition>> {
         let new = body.parse()?;
@@ -222,7 +222,7 @@ impl KeyOperations {
     #[oai(path = "/keys", method = "patch", operation_id = "editKey")]
     async fn edit_key(
         &self,
-        managed: GrantedRequest<grants::Keys>,
+        managed: GrantedRequest<required_grants::Keys>,
         body: Body<KeyChange>,
     ) -> Result<Reply<One<KeyView>>, Failure<SettingsEdit>> {
         let change = body.parse()?;
@@ -239,7 +239,7 @@ impl KeyOperations {
     #[oai(path = "/keys/rotate", method = "post", operation_id = "rotateKey")]
     async fn rotate_key(
         &self,
-        managed: GrantedRequest<grants::Keys>,
+        managed: GrantedRequest<required_grants::Keys>,
         body: Body<KeyRotation>,
     ) -> Result<Reply<One<KeyWithSecret>>, Failure<SettingsChange>> {
         let KeyRotation { key_id, end_former_secrets } = body.parse()?;
@@ -254,7 +254,7 @@ impl KeyOperations {
     #[oai(path = "/keys/deactivate", method = "post", operation_id = "deactivateKey")]
     async fn deactivate_key(
         &self,
-        managed: GrantedRequest<grants::Keys>,
+        managed: GrantedRequest<required_grants::Keys>,
         body: Body<KeyReference>,
     ) -> Result<Reply<One<KeyView>>, Failure<SettingsEdit>> {
         let id: KeyId = body.parse()?.key_id.into();
@@ -267,7 +267,7 @@ impl KeyOperations {
     #[oai(path = "/keys/activate", method = "post", operation_id = "activateKey")]
     async fn activate_key(
         &self,
-        managed: GrantedRequest<grants::Keys>,
+        managed: GrantedRequest<required_grants::Keys>,
         body: Body<KeyReference>,
     ) -> Result<Reply<One<KeyView>>, Failure<SettingsEdit>> {
         let id: KeyId = body.parse()?.key_id.into();
@@ -280,7 +280,7 @@ impl KeyOperations {
     #[oai(path = "/keys", method = "delete", operation_id = "deleteKey")]
     async fn delete_key(
         &self,
-        managed: GrantedRequest<grants::Keys>,
+        managed: GrantedRequest<required_grants::Keys>,
         /// The key to delete.
         #[oai(name = "keyId")]
         key_id: Query<Required<Id<KeyId>>>,

@@ -12,11 +12,11 @@
 //!
 //! # How to add an operation
 //!
-//! 1. Write the handler in the file of its kind of record, in the `#[OpenApi]` block. Its first parameter is `GrantedRequest<grants::…>`,
-//!    and its doc comment is its public documentation.
+//! 1. Write the handler in the file of its kind of record, in the `#[OpenApi]` block. Its first parameter is
+//!    `GrantedRequest<required_grants::…>`, and its doc comment is its public documentation.
 //! 2. A new group of operations (a new struct with an `#[OpenApi]` block) is registered in [`settings_operations`], in
 //!    `openapi_document.rs`; a new tag goes to `openapi_tags.rs`.
-//! 3. A new grant is added to `domain::token_grants::Grant`, and to `required_grants!` in `grants.rs`.
+//! 3. A new grant is added to `domain::token_grants::Grant`, and to `required_grants!` in `required_grants.rs`.
 //! 4. Add an example request to `example_requests.json`, and to `refused_requests.json` a request for each error status that needs its own
 //!    example. Record the responses (`example_responses.json`, `example_errors.json`): `cargo test --lib record_the_examples -- --ignored`.
 //! 5. Add the operation to the table `OPERATIONS` in `tests/api/settings/grants.rs`, under its grant.
@@ -32,7 +32,6 @@ mod credentials;
 mod deliveries;
 mod drafts;
 mod event_feed;
-mod grants;
 mod inbound_auth;
 mod inbound_messages;
 mod keys;
@@ -40,9 +39,10 @@ mod next_after_header;
 mod openapi_document;
 mod openapi_tags;
 mod params;
-mod seats_and_access;
+mod required_grants;
+mod seats_and_account_access;
 mod session;
-mod ticket_states;
+mod unassign_snooze_handover;
 mod undelivered_messages;
 mod webhooks;
 

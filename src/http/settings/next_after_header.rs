@@ -11,7 +11,7 @@ use poem_openapi::{
 };
 
 use crate::http::machinery::{
-    envelope::header,
+    envelope_schema::header,
     success_responses::{All, ReplyShape},
 };
 

@@ -4,14 +4,14 @@
 use poem_openapi::{OpenApi, OpenApiService};
 use serde_json::{Value, json};
 
-use super::grants::TOKEN_SCHEME;
+use super::required_grants::TOKEN_SCHEME;
 use crate::{
     domain::revision_rules::ReceivedAt,
     http::{
         machinery::routing::SETTINGS_PREFIX,
         openapi::{
-            canonical_form::{canonical, sorted},
             components::{operations_mut, share},
+            document_post_processing::{canonical, sorted},
             examples::{ExampleFiles, Examples},
             introduction::UNENVELOPED,
             merged_paths::MergedGroups,
@@ -32,9 +32,9 @@ pub fn settings_operations() -> impl OpenApi {
         super::change_feed::ChangeOperations,
         super::drafts::DraftOperations,
         super::undelivered_messages::UndeliveredOperations,
-        super::ticket_states::TicketStateOperations,
+        super::unassign_snooze_handover::TicketStateOperations,
         super::inbound_messages::InboundMessageOperations,
-        super::seats_and_access::TeamOperations,
+        super::seats_and_account_access::TeamOperations,
         super::channel_bridges::BridgeOperations,
         super::audit::AuditOperations,
         super::clock::ClockOperations,

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     auth::{COOKIE, GrantedRequest, not_a_manager, own_origin, refused},
-    grants::AnyGrant,
+    required_grants::AnyGrant,
 };
 use crate::{
     domain::{
@@ -33,10 +33,10 @@ use crate::{
         machinery::{
             body::Body,
             context::{Context, Recipient, is_secure},
-            envelope,
+            data_attached_to_requests::RequestData,
+            envelope_schema,
             error_responses::{ApiError, Failure, SettingsCatalog, SettingsCreation, SettingsMail},
             idempotency::Acknowledgement,
-            request_data::RequestData,
             shared_state::SharedState,
             success_responses::{One, Reply, ReplyShape},
         },
@@ -128,7 +128,7 @@ impl ReplyShape for SessionOpenedReply {
 
     fn headers() -> Vec<MetaHeader> {
         let description = "Sets the cookie of the session: `HttpOnly`, `SameSite=Strict`, only for /settings.";
-        vec![envelope::header("set-cookie", description, true, MetaSchema::new("string"))]
+        vec![envelope_schema::header("set-cookie", description, true, MetaSchema::new("string"))]
     }
 
     fn register(registry: &mut Registry) {
@@ -152,7 +152,7 @@ impl ReplyShape for Ended {
     }
 
     fn headers() -> Vec<MetaHeader> {
-        vec![envelope::header("set-cookie", "Deletes the cookie of the session from the browser.", true, MetaSchema::new("string"))]
+        vec![envelope_schema::header("set-cookie", "Deletes the cookie of the session from the browser.", true, MetaSchema::new("string"))]
     }
 
     fn register(registry: &mut Registry) {

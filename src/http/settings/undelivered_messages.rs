@@ -3,7 +3,7 @@
 use poem_openapi::{Object, OpenApi};
 use serde::{Deserialize, Serialize};
 
-use super::{auth::GrantedRequest, grants, params::LimitParam};
+use super::{auth::GrantedRequest, params::LimitParam, required_grants};
 use crate::{
     domain::{
         conversations::Destination, ids::MessageId, outbound_messages::Delivery, time::Timestamp, undelivered_messages::UndeliveredMessage,
@@ -114,7 +114,7 @@ impl UndeliveredOperations {
     #[oai(path = "/messages/undelivered", method = "get", operation_id = "listUndeliveredMessages")]
     async fn list_undelivered_messages(
         &self,
-        managed: GrantedRequest<grants::Team>,
+        managed: GrantedRequest<required_grants::Team>,
         /// Only messages in this state; omitted: `failed` ones.
         state: Query<Option<OneOf<UndeliveredStates>>>,
         /// Only messages after the one with this id in the list. To read on, send the `messageId` of the last message received, which must
@@ -146,7 +146,7 @@ impl UndeliveredOperations {
     #[oai(path = "/messages/retry", method = "post", operation_id = "retryMessage")]
     async fn retry_message(
         &self,
-        managed: GrantedRequest<grants::Team>,
+        managed: GrantedRequest<required_grants::Team>,
         body: Body<MessageRetry>,
     ) -> Result<Reply<One<Acknowledgement>>, Failure<SettingsChange>> {
         let MessageRetry { message_id } = body.parse()?;

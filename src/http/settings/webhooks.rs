@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     auth::{GrantedRequest, SettingsRequest},
-    grants,
     params::{AtLeastOne, Clearable},
+    required_grants,
 };
 use crate::{
     domain::{
@@ -167,7 +167,10 @@ impl WebhookOperations {
     ///
     /// Lists the store's webhooks, the oldest first, without their secrets.
     #[oai(path = "/webhooks", method = "get", operation_id = "listWebhooks")]
-    async fn list_webhooks(&self, managed: GrantedRequest<grants::Webhooks>) -> Result<Reply<All<WebhookView>>, Failure<SettingsCatalog>> {
+    async fn list_webhooks(
+        &self,
+        managed: GrantedRequest<required_grants::Webhooks>,
+    ) -> Result<Reply<All<WebhookView>>, Failure<SettingsCatalog>> {
         let webhooks: Vec<WebhookView> = managed.state.service.webhooks(managed.store()).await?.into_iter().map(Into::into).collect();
         Ok(Reply::of(&managed.context, &webhooks, vec![]))
     }
@@ -178,7 +181,7 @@ impl WebhookOperations {
     #[oai(path = "/webhooks", method = "post", operation_id = "createWebhook")]
     async fn create_webhook(
         &self,
-        managed: GrantedRequest<grants::Webhooks>,
+        managed: GrantedRequest<required_grants::Webhooks>,
         body: Body<WebhookCreation>,
     ) -> Result<Reply<One<WebhookWithSecret>>, Failure<SettingsAddition>> {
         let new = body.parse()?;
@@ -194,7 +197,7 @@ impl WebhookOperations {
     #[oai(path = "/webhooks", method = "patch", operation_id = "editWebhook")]
     async fn edit_webhook(
         &self,
-        managed: GrantedRequest<grants::Webhooks>,
+        managed: GrantedRequest<required_grants::Webhooks>,
         body: Body<WebhookChange>,
     ) -> Result<Reply<One<WebhookView>>, Failure<SettingsEdit>> {
         let change = body.parse()?;
@@ -211,7 +214,7 @@ impl WebhookOperations {
     #[oai(path = "/webhooks/enable", method = "post", operation_id = "enableWebhook")]
     async fn enable_webhook(
         &self,
-        managed: GrantedRequest<grants::Webhooks>,
+        managed: GrantedRequest<required_grants::Webhooks>,
         body: Body<WebhookReference>,
     ) -> Result<Reply<One<WebhookView>>, Failure<SettingsEdit>> {
         let id = body.parse()?.webhook_id.into();
@@ -224,7 +227,7 @@ impl WebhookOperations {
     #[oai(path = "/webhooks/disable", method = "post", operation_id = "disableWebhook")]
     async fn disable_webhook(
         &self,
-        managed: GrantedRequest<grants::Webhooks>,
+        managed: GrantedRequest<required_grants::Webhooks>,
         body: Body<WebhookReference>,
     ) -> Result<Reply<One<WebhookView>>, Failure<SettingsEdit>> {
         let id = body.parse()?.webhook_id.into();
@@ -238,7 +241,7 @@ impl WebhookOperations {
     #[oai(path = "/webhooks/rotate", method = "post", operation_id = "rotateWebhook")]
     async fn rotate_webhook(
         &self,
-        managed: GrantedRequest<grants::Webhooks>,
+        managed: GrantedRequest<required_grants::Webhooks>,
         body: Body<WebhookRotation>,
     ) -> Result<Reply<One<WebhookWithSecret>>, Failure<SettingsEdit>> {
         let WebhookRotation { webhook_id, end_former_secrets } = body.parse()?;
@@ -253,7 +256,7 @@ impl WebhookOperations {
     #[oai(path = "/webhooks", method = "delete", operation_id = "deleteWebhook")]
     async fn delete_webhook(
         &self,
-        managed: GrantedRequest<grants::Webhooks>,
+        managed: GrantedRequest<required_grants::Webhooks>,
         /// The webhook to delete.
         #[oai(name = "webhookId")]
         webhook_id: Query<Required<Id<WebhookId>>>,

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     domain::{
-        fields::{
+        custom_fields::{
             CONTACT_DISPLAY_TYPES, Comparable, FieldKind, MAX_CONTACT_VALUES, RESOLUTION_STATUS, SHOW_OPERATORS, TICKET_DISPLAY_TYPES,
             options_depth,
         },

@@ -5,7 +5,7 @@ use serde_json::{Value, value::RawValue};
 
 use super::{
     Definitions, ImportError, LineHeader,
-    message_payload::{SENDERS, Sender, ShownPayload, no_null, payload},
+    message_payload_validation::{SENDERS, Sender, ShownPayload, no_null, payload},
 };
 use crate::domain::{
     contacts::{is_e164, is_email},

@@ -21,8 +21,8 @@ use crate::{
             changes::{self, Column},
             forgotten_changes,
         },
+        parameterised_sql::{Param, Sql},
         row_decoding::Cells,
-        sql::{Param, Sql},
         sql_from_entities::among,
     },
 };

@@ -27,7 +27,7 @@ use crate::{
             changes::{self, Column},
             forgotten_changes,
         },
-        sql::Sql,
+        parameterised_sql::Sql,
         sql_from_entities::change_sql,
     },
 };
@@ -172,7 +172,7 @@ mod tests {
     use crate::{
         domain::{
             clock::Clock,
-            fixture::MovableClock,
+            fake_clock_and_test_rules::MovableClock,
             ids::{ContactId, StoreId},
         },
         store::{change_log::reader::LogPosition, fixture::Fixture, transaction::store_transaction::Changed},

@@ -294,7 +294,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::store::{fixture::Fixture, sql::Sql};
+    use crate::store::{fixture::Fixture, parameterised_sql::Sql};
 
     /// A migration that adds a table also has to add the table to `REFERENCE`, `DISTRIBUTED` or `LOCAL`.
     #[tokio::test]

@@ -8,7 +8,7 @@
 //! feed compare these ids with snapshots, and each node numbers its own transactions differently.
 //! - A write transaction begins with a statement that sends the coordinator's id to the other nodes. The triggers on the nodes write that
 //!   id.
-//! - A statement that reads `pg_current_snapshot()` gets the snapshot of the coordinator as a bound value (`transaction_ids`).
+//! - A statement that reads `pg_current_snapshot()` gets the snapshot of the coordinator as a bound value (`coordinator_transaction_ids`).
 //!
 //! Why that is correct: a transaction that writes on one node commits there before it ends on the coordinator. So once a snapshot of the
 //! coordinator shows the transaction as ended, every later statement on its node sees its changes. A transaction that writes on several
@@ -16,8 +16,8 @@
 //! is such a transaction, too. After its commit, its entries in the change log get a later transaction id, so that no reader of the log
 //! misses them.
 
+mod coordinator_transaction_ids;
 mod distribute;
-mod stores;
-mod transaction_ids;
+mod store_placement;
 
-pub use stores::{MovedStore, StoreNode};
+pub use store_placement::{MovedStore, StoreNode};

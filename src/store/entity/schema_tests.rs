@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use sea_orm::{ColumnTrait, ColumnType, DbBackend, EntityTrait, IdenStatic, Iterable};
 
 use super::exists_on;
-use crate::store::{fixture::Fixture, sql::Sql};
+use crate::store::{fixture::Fixture, parameterised_sql::Sql};
 
 /// The columns of a table by name, each with its type and whether it is nullable.
 type Columns = BTreeMap<String, (&'static str, bool)>;

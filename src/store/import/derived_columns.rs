@@ -11,12 +11,12 @@ use std::sync::LazyLock;
 use sea_orm::{DbBackend, Value};
 
 use crate::{
-    domain::{conversations::SNIPPET_CHARS, ndjson_records::RecordKind, text::snippet},
+    domain::{conversations::SNIPPET_CHARS, ndjson_records::RecordKind, unicode_text::snippet},
     store::{
         Result,
         import::{
             Import, ImportFault, ImportResult, PLACEHOLDER_PREFIX,
-            bulk::{self, Bulk},
+            bulk_statements::{self, Bulk},
             consistency_checks::{at_id, texts},
             deferred_indexes::READ,
         },
@@ -162,7 +162,7 @@ impl Import {
             });
             let numbered: Vec<_> = numbered.collect();
             if !numbered.is_empty() {
-                let Bulk { sql, runs } = bulk::update(self.backend, "tickets", &["ticket_number"], numbered);
+                let Bulk { sql, runs } = bulk_statements::update(self.backend, "tickets", &["ticket_number"], numbered);
                 self.way.run(&sql, &[], runs, &[store()]).await?;
             }
         }
@@ -227,7 +227,7 @@ impl Import {
             let Some((last, _)) = rows.last() else { return Ok(()) };
             after.clone_from(last);
             let rows = rows.into_iter().map(|(id, columns)| columns.into_iter().chain([id.into()]).collect());
-            let Bulk { sql, runs } = bulk::update(self.backend, "conversations", &DERIVED, rows.collect());
+            let Bulk { sql, runs } = bulk_statements::update(self.backend, "conversations", &DERIVED, rows.collect());
             self.way.run(&sql, &[], runs, &[self.store.as_str().into()]).await?;
         }
     }

@@ -4,7 +4,7 @@
 //! On SQLite an import has a connection of its own, which keeps every other writer out and has a larger cache than a request needs. A
 //! statement is prepared once, and run once for each row: for one statement with many rows, SQLite would keep the former content of every
 //! changed page, to undo the statement if it fails. The statements run on the caller's thread, since sqlx would copy each value three times
-//! on its way to another thread. On PostgreSQL an import has a transaction, in which one statement takes many rows (see `bulk`).
+//! on its way to another thread. On PostgreSQL an import has a transaction, in which one statement takes many rows (see `bulk_statements`).
 
 use std::sync::{Mutex, PoisonError};
 
@@ -15,9 +15,9 @@ use crate::store::{
     Db, Error, Result,
     db::Writes,
     import::numbered,
-    postgres::transaction::BegunTransaction,
+    parameterised_sql::{Param, Sql},
+    postgres::pipelined_transaction::BegunTransaction,
     row_decoding::Cells,
-    sql::{Param, Sql},
     sqlite::group_commit::{ExclusiveTransaction, Writer},
 };
 

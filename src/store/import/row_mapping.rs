@@ -6,14 +6,14 @@ use serde::Serialize;
 
 use crate::{
     domain::{
-        fields::Comparable,
+        custom_fields::Comparable,
         messages::received_order,
         ndjson_records::{
             Account, Comment, Contact, ContactField, Conversation, Direction, ImportedTicket, Label, Message, Role, Team, Template,
             TicketField, User,
         },
-        text::fold,
         time::Timestamp,
+        unicode_text::fold,
     },
     store::{
         entity::{

@@ -18,9 +18,9 @@ use crate::{
         },
         import::{
             Batch, Import, ImportResult, PLACEHOLDER_PREFIX,
-            bulk::{self, Bulk},
+            bulk_statements::{self, Bulk},
             row_mapping, table, text,
-            unique_values::{UniqueValue, UniqueValues},
+            unique_value_conflicts::{UniqueValue, UniqueValues},
         },
         row_decoding::Cells,
     },
@@ -249,7 +249,7 @@ impl Import {
         self.touch(lines.iter().map(|line| line.record.ticket.conversation_id.as_str())).await?;
         let line = |number: u64| Value::from(i64::try_from(number).unwrap_or(i64::MAX));
         let rows = lines.iter().map(|one| vec![one.record.ticket.id.as_str().into(), line(one.number)]);
-        let Bulk { sql, runs } = bulk::rows(self.backend, rows.collect());
+        let Bulk { sql, runs } = bulk_statements::rows(self.backend, rows.collect());
         let sql = format!("INSERT INTO import_tickets (id, line) {sql} ON CONFLICT (id) DO UPDATE SET line = excluded.line");
         self.way.run(&sql, &[], runs, &[]).await?;
         let store = self.store.clone();
@@ -363,7 +363,7 @@ impl Import {
         let rows = models
             .into_iter()
             .map(|mut model| columns.iter().map(|column| model.take(*column).into_value().unwrap_or(Value::String(None))).collect());
-        let Bulk { sql, runs } = bulk::rows(self.backend, rows.collect());
+        let Bulk { sql, runs } = bulk_statements::rows(self.backend, rows.collect());
         self.way.run(&format!("INSERT INTO {table} ({names}) {sql}{replace}"), &[], runs, &[]).await
     }
 
@@ -373,7 +373,7 @@ impl Import {
         let bare: Vec<&str> = records.iter().filter(|(_, at)| at.is_none()).map(|(id, _)| *id).collect();
         let mut stored: HashMap<String, i64> = HashMap::new();
         if !bare.is_empty() && self.held(kind) {
-            let Bulk { sql, runs } = bulk::among(self.backend, bare.iter().copied());
+            let Bulk { sql, runs } = bulk_statements::among(self.backend, bare.iter().copied());
             let sql = format!("SELECT id, created_at FROM {} WHERE store_id = ? AND id {sql}", table(kind));
             stored.extend(self.of_store(&sql, runs, |cells| Ok((text(cells)?, cells.take()?))).await?);
         }
@@ -397,7 +397,7 @@ impl Import {
     /// Returns the ids of the conversations that are already stored with another e-mail subject. The messages of these conversations have
     /// to be indexed again, since the search index contains the subject with each message.
     async fn retitled<'a>(&self, lines: &'a [Line<Conversation>]) -> Result<Vec<&'a str>> {
-        let Bulk { sql, runs } = bulk::among(self.backend, lines.iter().map(|line| line.record.id.as_str()));
+        let Bulk { sql, runs } = bulk_statements::among(self.backend, lines.iter().map(|line| line.record.id.as_str()));
         let sql = format!("SELECT id, email_subject FROM conversations WHERE store_id = ? AND id {sql}");
         let former = self.of_store(&sql, runs, |cells| Ok((text(cells)?, cells.take()?))).await?;
         let former: HashMap<String, Option<String>> = former.into_iter().collect();
@@ -410,7 +410,7 @@ impl Import {
         if !self.held(kind) {
             return Ok(());
         }
-        let Bulk { sql, runs } = bulk::among(self.backend, ids);
+        let Bulk { sql, runs } = bulk_statements::among(self.backend, ids);
         let sql = format!("DELETE FROM {table} WHERE store_id = ? AND {column} {sql}");
         self.way.run(&sql, &[self.store.as_str().into()], runs, &[]).await
     }
@@ -429,7 +429,7 @@ impl Import {
     pub(super) async fn change(&self, kind: &str, ids: impl Iterator<Item = &str>) -> Result<()> {
         let ids: Vec<&str> = ids.collect();
         let rows = ids.chunks(IDS_PER_LOG_ROW).map(|ids| vec![ids.join(BETWEEN_IDS).into()]).collect();
-        let Bulk { sql, runs } = bulk::table(self.backend, rows);
+        let Bulk { sql, runs } = bulk_statements::table(self.backend, rows);
         let sql = format!(
             "INSERT INTO changes (store_id, kind, record_ids, changed_at, transaction_id) \
              SELECT ?, ?, column1, CAST(? AS BIGINT), CAST(? AS BIGINT) FROM {sql}"

@@ -4,12 +4,12 @@
 pub mod address;
 pub mod advisory_locks;
 pub mod batched_lookup;
-pub mod connection;
+pub mod connect_to_primary;
 pub mod pipelined_clients;
+pub mod pipelined_connection;
+pub mod pipelined_transaction;
 pub mod pool;
 pub mod pooler_detection;
 pub mod replica;
-pub mod server;
-pub mod sqlx_relay;
+pub mod sqlx_proxy;
 mod tls;
-pub mod transaction;

@@ -27,12 +27,12 @@ use crate::store::{
     Result,
     error::is_lost,
     mutex::lock,
+    parameterised_sql::{RowBound, Sql},
     postgres::{
-        connection::{Connection, RowLength, RowSink},
+        connect_to_primary::Server,
+        pipelined_connection::{Connection, RowLength, RowSink},
         pool::{ConnectionPool, IDLE_BEFORE_CHECK, MAX_CONNECTION_AGE, MAX_IDLE_TIME, closed, pool_timeout_error},
-        server::Server,
     },
-    sql::{RowBound, Sql},
 };
 
 /// A line with this many statements in flight is full, and the next line is used. With a lower number the server finds fewer statements

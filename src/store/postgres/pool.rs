@@ -26,12 +26,12 @@ use crate::store::{
     error::is_lost,
     last_failure::LastFailure,
     mutex::lock,
+    parameterised_sql::Sql,
     postgres::{
-        connection::{Connection, NOTHING, RowLength, RowSink},
+        connect_to_primary::Server,
+        pipelined_connection::{Connection, NOTHING, RowLength, RowSink},
         pooler_detection,
-        server::Server,
     },
-    sql::Sql,
 };
 
 /// How long a connection may be idle before it is checked at its next use.

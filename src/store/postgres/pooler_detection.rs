@@ -8,7 +8,7 @@
 //!
 //! The operator has to give the other settings ([`SESSION_SETTINGS`]) to the pooler; the start fails if they are missing.
 
-use crate::store::{Error, Result, postgres::connection::Connection, sql::Sql};
+use crate::store::{Error, Result, parameterised_sql::Sql, postgres::pipelined_connection::Connection};
 
 /// The settings that every session must have: name and value, as PostgreSQL shows it.
 pub(in crate::store) const SESSION_SETTINGS: [(&str, &str); 3] = [

@@ -24,8 +24,8 @@ use tokio::{sync::Mutex as Turn, time::timeout};
 
 use crate::store::{
     Error, Result,
-    postgres::{connection::RowSink, pipelined_clients::PipelinedConnections},
-    sql::Sql,
+    parameterised_sql::Sql,
+    postgres::{pipelined_clients::PipelinedConnections, pipelined_connection::RowSink},
 };
 
 /// After a standby has failed, no request uses it for this long.

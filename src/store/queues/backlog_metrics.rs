@@ -11,7 +11,7 @@ use crate::{
         delivery_outcome::{Backlog, Backlogs, COUNT_LIMIT},
         time::Timestamp,
     },
-    store::{Db, Result, entity::webhooks, sql::Sql, sql_from_entities::is},
+    store::{Db, Result, entity::webhooks, parameterised_sql::Sql, sql_from_entities::is},
 };
 
 /// Returns the query for two numbers: the webhooks that are disabled because their endpoints failed, and the enabled webhooks whose

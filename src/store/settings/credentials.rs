@@ -20,8 +20,8 @@ use crate::{
     store::{
         Db, Error, Result,
         entity::{account_users, api_keys, conversations, settings_credentials, stores, tickets, users, webhooks},
+        parameterised_sql::batches,
         row_decoding::Cells,
-        sql::batches,
         sql_from_entities::among,
         transaction::store_transaction::Write,
         users_teams_labels::role_kind,
@@ -317,8 +317,8 @@ mod tests {
 
     use super::*;
     use crate::{
-        domain::{clock::Clock, fixture::MovableClock},
-        store::{fixture::Fixture, sql::Sql},
+        domain::{clock::Clock, fake_clock_and_test_rules::MovableClock},
+        store::{fixture::Fixture, parameterised_sql::Sql},
     };
 
     #[tokio::test]

@@ -4,7 +4,7 @@
 use sea_orm::{ActiveValue::Set, ColumnTrait, EntityTrait, QueryFilter, QuerySelect, sea_query::OnConflict};
 
 use crate::{
-    domain::{signed_requests::AcceptedSignature, time::Timestamp},
+    domain::{inbound_signatures::AcceptedSignature, time::Timestamp},
     store::{Db, Result, entity::accepted_signatures, transaction::store_transaction::Write},
 };
 
@@ -46,7 +46,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        domain::{clock::Clock, fixture::MovableClock},
+        domain::{clock::Clock, fake_clock_and_test_rules::MovableClock},
         store::fixture::Fixture,
     };
 

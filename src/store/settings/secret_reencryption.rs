@@ -11,13 +11,13 @@ use sea_orm::{
 
 use crate::store::{
     Db, Result, api_key_auth,
+    parameterised_sql::Sql,
     settings::{
         bridges,
         encryption_keys::{EncryptedSecret, SecretRow},
         signing_secrets::SecretTable,
         webhooks,
     },
-    sql::Sql,
     transaction::system_transaction::SystemTransaction,
 };
 

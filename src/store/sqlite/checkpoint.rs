@@ -117,7 +117,7 @@ mod tests {
 
     use super::*;
     use crate::store::{
-        sql::{Param, Sql},
+        parameterised_sql::{Param, Sql},
         sqlite::{file_identity::opened, group_commit::Writer},
     };
 

@@ -6,9 +6,9 @@ use rusqlite::{Connection, OpenFlags, Statement, config::DbConfig};
 
 use crate::store::{
     Result,
+    parameterised_sql::{Param, Sql},
     row_decoding::Cells,
     slow_statements::StatementTimer,
-    sql::{Param, Sql},
 };
 
 /// The page size of a new SQLite file, in bytes. An existing file keeps its own page size. The write-ahead log (WAL) stores whole pages,

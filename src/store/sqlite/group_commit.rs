@@ -39,9 +39,9 @@ use tokio::{
 use crate::store::{
     Error, Result,
     last_failure::LastFailure,
+    parameterised_sql::Sql,
     row_decoding::Cells,
     slow_statements::StatementTimer,
-    sql::Sql,
     sqlite::{
         checkpoint::CheckpointTrigger,
         connection::{bind, open_writer, read},
@@ -478,7 +478,7 @@ mod tests {
 
     use super::{Arc, FULL_GROUP, GROUP_PAGES, Writer};
     use crate::store::{
-        sql::{Param, Sql},
+        parameterised_sql::{Param, Sql},
         sqlite::file_identity::opened,
     };
 

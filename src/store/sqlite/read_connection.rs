@@ -11,8 +11,8 @@ use rusqlite::Connection;
 use crate::store::{
     Result,
     mutex::lock,
+    parameterised_sql::Sql,
     row_decoding::Cells,
-    sql::Sql,
     sqlite::{
         connection::{open, read},
         file_identity::FileIdentity,

@@ -20,8 +20,8 @@ use tokio::sync::Semaphore;
 
 use crate::store::{
     Error, Result,
+    parameterised_sql::{RowBound, Sql},
     row_decoding::Cells,
-    sql::{RowBound, Sql},
     sqlite::{
         file_identity::FileIdentity,
         per_thread_slots::ThreadSlot,
@@ -165,7 +165,7 @@ mod tests {
     use tokio::time::{sleep, timeout};
 
     use super::*;
-    use crate::store::{sql::Param, sqlite::file_identity::opened};
+    use crate::store::{parameterised_sql::Param, sqlite::file_identity::opened};
 
     #[tokio::test]
     async fn what_takes_long_gets_a_thread() {

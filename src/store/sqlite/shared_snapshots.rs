@@ -94,7 +94,7 @@ mod tests {
     use super::*;
     use crate::store::{
         Error,
-        sql::Sql,
+        parameterised_sql::Sql,
         sqlite::{connection::log, file_identity::opened, reader_pool::Readers},
     };
 

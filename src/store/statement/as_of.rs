@@ -8,10 +8,10 @@
 //!
 //! A page after a cursor merges two lists: rows that have not moved since the snapshot, and rows that have since left a sort position on
 //! this page. Triggers write the data that distinguishes them: the column `placed_by` of a row, and the table `former_places` (on
-//! PostgreSQL migration `m0020_former_sort_positions`, on SQLite `m0022_cheaper_sort_position_changes_on_sqlite`). The cost of a page grows with the
-//! number of moves since the snapshot. A page reads one narrow row of `former_places` for each of these moves: on PostgreSQL the moves in
-//! all lists of the store, on SQLite those in all lists of all stores. On SQLite the table has no index by store, since the index would
-//! cost each move more time than it saves.
+//! PostgreSQL migration `m0020_former_sort_positions`, on SQLite `m0022_cheaper_sort_position_changes_on_sqlite`). The cost of a page grows
+//! with the number of moves since the snapshot. A page reads one narrow row of `former_places` for each of these moves: on PostgreSQL the
+//! moves in all lists of the store, on SQLite those in all lists of all stores. On SQLite the table has no index by store, since the index
+//! would cost each move more time than it saves.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +24,7 @@ use crate::{
     },
     store::{
         Db, Error, Result,
-        sql::{Param, SUBQUERY_FENCE, Sql},
+        parameterised_sql::{Param, SUBQUERY_FENCE, Sql},
         statement::pages::{PageSource, PagedRow, page_sql},
     },
 };

@@ -17,8 +17,8 @@ use crate::{
     store::{
         Db, Error, Result,
         db::Reads,
+        parameterised_sql::{SUBQUERY_FENCE, Sql, without_nul},
         row_decoding::Cells,
-        sql::{SUBQUERY_FENCE, Sql, without_nul},
         statement::{
             key_lookup_types::{LookupTarget, RowsByKey},
             pages::PagedRow,

@@ -2,9 +2,9 @@
 //! pages of an as-of list have the order that the list had when the client read the first page.
 
 pub mod as_of;
-mod entity_statements;
 pub mod key_lookup;
 pub mod key_lookup_types;
 pub mod pages;
 #[cfg(test)]
-mod query_cost;
+mod query_cost_for_tests;
+mod run_entity_statements;

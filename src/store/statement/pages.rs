@@ -11,7 +11,7 @@ use crate::{
         ids::StoreId,
         paging::{Page, PageRequest, Position},
     },
-    store::{Db, Result, row_decoding::Row, sql::Sql},
+    store::{Db, Result, parameterised_sql::Sql, row_decoding::Row},
 };
 
 /// A record type that is listed in pages.
@@ -102,8 +102,8 @@ impl Db {
 }
 
 /// Returns the statement that counts the rows of a whole list. Leaves out the fences: SQL parts that keep the query planner from joining a
-/// subquery ([`SUBQUERY_FENCE`](crate::store::sql::SUBQUERY_FENCE)) or from using an index. Fences mainly help statements that end after
-/// one page. [`fenced_count_sql`] keeps the fences.
+/// subquery ([`SUBQUERY_FENCE`](crate::store::parameterised_sql::SUBQUERY_FENCE)) or from using an index. Fences mainly help statements
+/// that end after one page. [`fenced_count_sql`] keeps the fences.
 pub(in crate::store) fn count_sql(table: &str, mut conditions: Sql) -> Sql {
     conditions.unbounded();
     conditions.fences.clear();
@@ -112,7 +112,7 @@ pub(in crate::store) fn count_sql(table: &str, mut conditions: Sql) -> Sql {
 }
 
 /// Returns the statement that counts the rows of a list and keeps the fences of its subqueries (see
-/// [`SUBQUERY_FENCE`](crate::store::sql::SUBQUERY_FENCE)), for conditions that let few rows through to these subqueries.
+/// [`SUBQUERY_FENCE`](crate::store::parameterised_sql::SUBQUERY_FENCE)), for conditions that let few rows through to these subqueries.
 pub(in crate::store) fn fenced_count_sql(table: &str, mut conditions: Sql) -> Sql {
     conditions.text = conditions.fenced();
     count_sql(table, conditions)

@@ -20,10 +20,10 @@ use std::{collections::BTreeSet, ops::RangeInclusive};
 use sha2::{Digest, Sha256};
 
 use crate::domain::{
-    fields::Comparable,
-    filters::{LabelFilter, LabelOperator},
+    custom_fields::Comparable,
     ids::{FieldId, LabelId},
     ticket_field_filters::{FieldTest, Test},
+    ticket_filters::{LabelFilter, LabelOperator},
 };
 
 /// The bits of a Bloom filter. Both databases store them as a non-negative integer.
@@ -317,7 +317,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::domain::text::fold;
+    use crate::domain::unicode_text::fold;
 
     impl BloomPreFilter {
         fn passes(&self, marks: FieldBloomBits) -> bool {

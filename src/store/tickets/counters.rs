@@ -7,9 +7,9 @@
 use sea_orm::{ActiveValue::Set, ColumnTrait, DbBackend, EntityTrait, QueryFilter, QueryTrait};
 
 use crate::{
-    domain::{filters::ShownTickets, ids::StoreId, time::Timestamp},
+    domain::{ids::StoreId, ticket_filters::ShownTickets, time::Timestamp},
     store::{
-        Db, Result, entity::totals, postgres::advisory_locks::AdvisoryLock, row_decoding::Cells, sql::Sql,
+        Db, Result, entity::totals, parameterised_sql::Sql, postgres::advisory_locks::AdvisoryLock, row_decoding::Cells,
         transaction::system_transaction::SystemTransaction,
     },
 };

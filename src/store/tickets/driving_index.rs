@@ -19,14 +19,14 @@ use sea_orm::DbBackend;
 
 use crate::{
     domain::{
-        filters::{LabelOperator, ShownTickets, TicketFilter},
         ids::StoreId,
         ticket_field_filters::{FieldTest, Test},
+        ticket_filters::{LabelOperator, ShownTickets, TicketFilter},
         time::Timestamp,
     },
     store::{
         Db, Result,
-        sql::{SUBQUERY_FENCE, Sql},
+        parameterised_sql::{SUBQUERY_FENCE, Sql},
         tickets::filter::single_label,
     },
 };
@@ -257,7 +257,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        domain::filters::LabelFilter,
+        domain::ticket_filters::LabelFilter,
         store::{fixture::counter, page_cost_tests::shop},
     };
 

@@ -6,15 +6,15 @@ use sea_orm::DbBackend;
 
 use crate::{
     domain::{
-        fields::Comparable,
-        filters::{LabelFilter, LabelOperator, OpenedAt, ShownTickets, TicketFilter},
+        custom_fields::Comparable,
         ids::{LabelId, StoreId},
         ticket_field_filters::{FieldTest, Test},
+        ticket_filters::{LabelFilter, LabelOperator, OpenedAt, ShownTickets, TicketFilter},
         time::Timestamp,
     },
     store::{
         Db,
-        sql::{NO_INDEX_PREFIX, Param, Sql, text_value},
+        parameterised_sql::{NO_INDEX_PREFIX, Param, Sql, text_value},
         tickets::bloom_filters::{BloomBits, BloomPreFilter, RareNumberChoices},
     },
 };

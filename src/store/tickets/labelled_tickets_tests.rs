@@ -6,16 +6,16 @@ use sea_orm::DbBackend;
 
 use crate::{
     domain::{
-        fields::Comparable,
-        filters::{LabelFilter, LabelOperator, ShownTickets, TicketFilter},
+        custom_fields::Comparable,
         paging::{PageRequest, Position},
         ticket_field_filters::{FieldTest, Test},
+        ticket_filters::{LabelFilter, LabelOperator, ShownTickets, TicketFilter},
         tickets::Ticket,
         time::Timestamp,
     },
     store::{
         fixture::{Fixture, first},
-        sql::Sql,
+        parameterised_sql::Sql,
         statement::pages::page_sql,
         tickets::bloom_filters::{BloomBits, FieldBloomBits},
     },

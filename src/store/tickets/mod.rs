@@ -1,7 +1,7 @@
 //! Tickets: the paginated list, its filters, and the indexes, Bloom filters and counters that make them fast.
 
 pub mod bloom_filters;
-pub mod broad_conditions;
+pub mod broad_condition_cache;
 pub mod counters;
 pub mod driving_index;
 pub mod filter;

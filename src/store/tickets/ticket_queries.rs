@@ -13,18 +13,18 @@ use sea_orm::{
 
 use crate::{
     domain::{
-        filters::{ShownTickets, TicketFilter},
         ids::{LabelId, StoreId, TicketId},
         paging::{Page, PageRequest, Position},
         ticket_field_filters::FieldTest,
+        ticket_filters::{ShownTickets, TicketFilter},
         tickets::{Ticket, TicketWindow},
         time::Timestamp,
     },
     store::{
         Db, Result,
         entity::tickets,
+        parameterised_sql::Sql,
         row_decoding::{Cells, Row, columns},
-        sql::Sql,
         sql_from_entities::{FixedQuery, equals_parameter},
         statement::{
             as_of::{MovingList, MovingRow},

@@ -41,7 +41,7 @@ mod tests {
 
     use super::BATCH;
     use crate::{
-        domain::{clock::Clock, fixture::MovableClock, time::Timestamp},
+        domain::{clock::Clock, fake_clock_and_test_rules::MovableClock, time::Timestamp},
         store::{fixture::Fixture, transaction::store_transaction::StoredResponse},
     };
 

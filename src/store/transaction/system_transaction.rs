@@ -11,9 +11,9 @@ use sea_orm::DbBackend;
 use crate::store::{
     Db, Result,
     db::{OnStatement, Writes},
-    postgres::transaction::BegunTransaction,
+    parameterised_sql::Sql,
+    postgres::pipelined_transaction::BegunTransaction,
     row_decoding::Cells,
-    sql::Sql,
     sqlite::group_commit::GroupMember,
 };
 
@@ -94,7 +94,7 @@ mod tests {
 
     use crate::{
         domain::{ids::StoreId, stores_and_accounts::Store, time::Timestamp},
-        store::{Error, db::Writes, fixture::Fixture, sql::Sql},
+        store::{Error, db::Writes, fixture::Fixture, parameterised_sql::Sql},
     };
 
     fn store(id: &str, name_bytes: usize) -> Store {

@@ -18,8 +18,8 @@ use crate::{
         Error, Result,
         db::Writes,
         fixture::{Fixture, counter, sent},
+        parameterised_sql::Sql,
         row_decoding::Cells,
-        sql::Sql,
         transaction::store_transaction::{Changed, Write},
     },
 };

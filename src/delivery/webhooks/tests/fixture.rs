@@ -8,13 +8,15 @@ use crate::{
     domain::{
         clock::{Clock, ClocksAndIds, Ids, RandomIds},
         events::{self, Actor, Event, EventChange, FieldChange},
-        fixture::{MovableClock, RULES},
+        fake_clock_and_test_rules::{MovableClock, RULES},
         ids::{StoreId, WebhookId},
         settings_access::{Editor, StoreLimits},
         ssrf_policy::Targets,
         webhooks::{AttemptLogPage, Attempted, EndpointAnswer, LoggedAttempt, Replay, SECRET_BYTES, SigningSecret, Webhook},
     },
-    service::{Renderer, Service, WriteContext, conversation_writes::LabelUpdate, ticket_states::Escalation, webhooks::WebhookSettings},
+    service::{
+        Renderer, Service, WriteContext, conversation_writes::LabelUpdate, unassign_snooze_handover::Escalation, webhooks::WebhookSettings,
+    },
     store::{
         Db,
         fixture::Fixture,

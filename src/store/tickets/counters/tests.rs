@@ -6,8 +6,8 @@ use super::*;
 use crate::{
     domain::{
         contacts::ContactFilter,
-        filters::TicketFilter,
         paging::{PageRequest, Position},
+        ticket_filters::TicketFilter,
     },
     store::fixture::{Fixture, first},
 };

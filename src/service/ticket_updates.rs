@@ -11,10 +11,10 @@ use super::{
 };
 use crate::{
     domain::{
+        custom_fields::{Field, FieldKind, MAX_VALUES},
+        decimal_amounts::amount,
         events::{EventChange, FieldChange},
-        fields::{Field, FieldKind, MAX_VALUES},
         ids::{AccountId, FieldId, TicketId, UserId},
-        money::amount,
         ordered_object::Entries,
         tickets::{Ticket, TicketExpand, TicketView},
         time::Timestamp,

@@ -4,7 +4,7 @@ use crate::{
     domain::ids::StoreId,
     store::{
         Db, Error, Result,
-        sql::{Param, Sql},
+        parameterised_sql::{Param, Sql},
     },
 };
 

@@ -4,9 +4,9 @@ use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 
 use super::{
+    api_operation_calls::{self, Input},
     definition::{Effect, InputMember, PAGE_SIZE, Run, Tool, pages, repetition},
     errors::ToolError,
-    operations::{self, Input},
     results,
     tool_call::{Call, Outcome},
 };
@@ -34,7 +34,7 @@ pub fn read_thread() -> Option<Tool> {
         members,
     )?;
     let mut output = tool.output.clone();
-    let comment = operations::find("listInternalComments")?.data["items"].clone();
+    let comment = api_operation_calls::find("listInternalComments")?.data["items"].clone();
     output["properties"]["comments"] = json!({ "type": "array", "items": comment });
     output["properties"]["commentsNextCursor"] = json!({ "type": "string" });
     Some(Tool { operations: &["listMessages", "listInternalComments"], output, run: Run::Code(read), ..tool })

@@ -10,7 +10,7 @@ use crate::{
         Error, Result,
         import::{
             At, Import, ImportFault, ImportResult,
-            bulk::{self, Bulk},
+            bulk_statements::{self, Bulk},
             table, text,
         },
         row_decoding::Cells,
@@ -92,7 +92,7 @@ impl Import {
             }
         }
         let keys = claims.iter().map(|claim| claim.key.iter().map(|part| part.as_str().into()).collect());
-        let Bulk { sql, runs } = bulk::rows(self.backend, keys.collect());
+        let Bulk { sql, runs } = bulk_statements::rows(self.backend, keys.collect());
         let sql = format!("SELECT id, {columns} FROM {} WHERE store_id = ? AND ({columns}) IN ({sql}){only}", table(kind));
         let width = claims.first().map_or(0, |claim| claim.key.len());
         let decode = |cells: &mut Cells<'_>| Ok((text(cells)?, (0..width).map(|_| text(cells)).collect::<Result<Vec<_>>>()?));

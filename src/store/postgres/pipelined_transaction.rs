@@ -19,11 +19,11 @@ use tokio_postgres::Row;
 use crate::store::{
     Error, Result,
     error::{is_lost, is_outdated},
+    parameterised_sql::Sql,
     postgres::{
-        connection::{PostgresResult, QueryResult},
+        pipelined_connection::{PostgresResult, QueryResult},
         pool::{CheckedOutConnection, ConnectionPool},
     },
-    sql::Sql,
 };
 
 pub(in crate::store) struct BegunTransaction {
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
     use crate::store::{
         fixture::Fixture,
-        postgres::{address::ServerAddress, server::Server},
+        postgres::{address::ServerAddress, connect_to_primary::Server},
     };
 
     fn pool(fixture: &Fixture, connections: u32) -> ConnectionPool {

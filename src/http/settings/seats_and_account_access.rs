@@ -4,7 +4,7 @@
 use poem_openapi::{Object, OpenApi};
 use serde::{Deserialize, Serialize};
 
-use super::{auth::GrantedRequest, grants};
+use super::{auth::GrantedRequest, required_grants};
 use crate::{
     domain::{
         ids::{SeatId, UserId},
@@ -20,8 +20,8 @@ use crate::{
         schemas::value_types::{AddressText, EnumValue, UserIdText, ValueSet},
     },
     service::{
+        credentials_account_access_audit::{AccountAccess, RemovedAccess},
         seats::NewUser,
-        settings_access::{AccountAccess, RemovedAccess},
     },
 };
 
@@ -174,7 +174,7 @@ impl TeamOperations {
     ///
     /// Lists the store's seats, the oldest first.
     #[oai(path = "/users", method = "get", operation_id = "listSeats")]
-    async fn list_seats(&self, managed: GrantedRequest<grants::Team>) -> Result<Reply<All<Seat>>, Failure<SettingsCatalog>> {
+    async fn list_seats(&self, managed: GrantedRequest<required_grants::Team>) -> Result<Reply<All<Seat>>, Failure<SettingsCatalog>> {
         let users: Vec<Seat> = managed.state.service.users(managed.store(), None, true).await?.into_iter().map(Into::into).collect();
         Ok(Reply::of(&managed.context, &users, vec![]))
     }
@@ -186,7 +186,7 @@ impl TeamOperations {
     #[oai(path = "/users", method = "post", operation_id = "addUser")]
     async fn add_user(
         &self,
-        managed: GrantedRequest<grants::All>,
+        managed: GrantedRequest<required_grants::All>,
         body: Body<UserAddition>,
     ) -> Result<Reply<One<Seat>>, Failure<SettingsMembership>> {
         let new = body.parse()?;
@@ -203,7 +203,7 @@ impl TeamOperations {
     #[oai(path = "/users/role", method = "put", operation_id = "setUserRole")]
     async fn set_user_role(
         &self,
-        managed: GrantedRequest<grants::All>,
+        managed: GrantedRequest<required_grants::All>,
         body: Body<RoleChange>,
     ) -> Result<Reply<One<Seat>>, Failure<SettingsChange>> {
         let change = body.parse()?;
@@ -220,7 +220,7 @@ impl TeamOperations {
     #[oai(path = "/users", method = "delete", operation_id = "removeUser")]
     async fn remove_user(
         &self,
-        managed: GrantedRequest<grants::Team>,
+        managed: GrantedRequest<required_grants::Team>,
         /// The seat to remove: its `id` in the list of users, not its `userId`.
         id: Query<Required<Id<SeatId>>>,
     ) -> Result<Reply<One<UserRemoved>>, Failure<SettingsRemoval>> {
@@ -234,7 +234,7 @@ impl TeamOperations {
     #[oai(path = "/accounts", method = "get", operation_id = "listAccountUsers")]
     async fn list_account_users(
         &self,
-        managed: GrantedRequest<grants::Team>,
+        managed: GrantedRequest<required_grants::Team>,
     ) -> Result<Reply<All<AccountUsers>>, Failure<SettingsCatalog>> {
         let accounts: Vec<AccountUsers> =
             managed.state.service.account_access(managed.store()).await?.into_iter().map(Into::into).collect();
@@ -248,7 +248,7 @@ impl TeamOperations {
     #[oai(path = "/accounts/users", method = "put", operation_id = "setAccountUsers")]
     async fn set_account_users(
         &self,
-        managed: GrantedRequest<grants::Team>,
+        managed: GrantedRequest<required_grants::Team>,
         body: Body<AccountUsersChange>,
     ) -> Result<Reply<One<AccountUsersChanged>>, Failure<SettingsEdit>> {
         let change = body.parse()?;

@@ -10,7 +10,7 @@ use crate::{
     domain::{
         contacts::Contact,
         conversations::Conversation,
-        fields::Comparable,
+        custom_fields::Comparable,
         ids::{AccountId, ContactId, ConversationId, FieldId, LabelId, TicketId, UserId},
         messages::Comment,
         settings_access::OWNER,
@@ -25,8 +25,8 @@ use crate::{
             users,
         },
         import::DERIVE_TICKETS,
+        parameterised_sql::Sql,
         row_decoding::Row,
-        sql::Sql,
         sql_from_entities::{FixedQuery, among, equals_parameter, model, records},
         tickets::bloom_filters::{BloomBits, FieldBloomBits},
         transaction::store_transaction::Write,

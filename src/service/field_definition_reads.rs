@@ -2,7 +2,7 @@
 
 use super::{Result, Service};
 use crate::domain::{
-    fields::{Field, TicketFieldView},
+    custom_fields::{Field, TicketFieldView},
     ids::StoreId,
 };
 
@@ -15,7 +15,7 @@ impl Service {
             return Ok(fields.into_iter().map(|field| TicketFieldView { field, accounts: None }).collect());
         }
         let known = self.db().account_refs(store, fields.iter().flat_map(|field| field.account_ids.iter().flatten()).collect()).await?;
-        let view = |field: crate::domain::fields::TicketField| {
+        let view = |field: crate::domain::custom_fields::TicketField| {
             let accounts = field.account_ids.iter().flatten().filter_map(|id| known.get(id.as_str()).cloned()).collect();
             TicketFieldView { field, accounts: Some(accounts) }
         };

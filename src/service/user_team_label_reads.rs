@@ -6,7 +6,7 @@ use super::{Result, Service};
 use crate::domain::{
     ids::{StoreId, UserId},
     paging::{Page, PageRequest},
-    text::fold,
+    unicode_text::fold,
     users_teams_labels::{Label, Member, Team, TeamView, User, UserRef, UserView},
 };
 

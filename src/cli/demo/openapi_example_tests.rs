@@ -21,7 +21,7 @@ use crate::{
     delivery::{outbound::Messages, sign_in_mails::Mailer, worker::Worker},
     domain::{
         clock::Ids,
-        fixture::MovableClock,
+        fake_clock_and_test_rules::MovableClock,
         token_grants::GrantSet,
         webhooks::{Attempted, EndpointAnswer},
     },

@@ -22,7 +22,7 @@ use tokio_postgres::{
     tls::{MakeTlsConnect, TlsConnect},
 };
 
-use crate::store::{Error, Result, postgres::server::Server, write_timeout::WRITE_WAIT};
+use crate::store::{Error, Result, postgres::connect_to_primary::Server, write_timeout::WRITE_WAIT};
 
 /// The message that asks a server for TLS: its length and its code, as the protocol defines them.
 const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];

@@ -4,7 +4,7 @@
 use poem_openapi::{Object, OpenApi};
 use serde::{Deserialize, Serialize};
 
-use super::{auth::GrantedRequest, grants};
+use super::{auth::GrantedRequest, required_grants};
 use crate::{
     domain::{
         tickets::{TicketExpand, TicketView},
@@ -16,7 +16,7 @@ use crate::{
         idempotency::{Acknowledgement, IdempotencyKey, once},
         success_responses::{One, Reply},
     },
-    service::ticket_states::Escalation,
+    service::unassign_snooze_handover::Escalation,
 };
 
 /// The ticket that an operation applies to.
@@ -98,7 +98,7 @@ impl TicketStateOperations {
     #[oai(path = "/tickets/unassign", method = "post", operation_id = "unassignTicket")]
     async fn unassign_ticket(
         &self,
-        managed: GrantedRequest<grants::Team>,
+        managed: GrantedRequest<required_grants::Team>,
         body: Body<TicketReference>,
         /// For 24 hours after a success, a repeated request with the same key changes nothing and gets the same `data`.
         #[oai(name = "Idempotency-Key")]
@@ -116,7 +116,7 @@ impl TicketStateOperations {
     #[oai(path = "/tickets/snooze", method = "post", operation_id = "snoozeTicket")]
     async fn snooze_ticket(
         &self,
-        managed: GrantedRequest<grants::Team>,
+        managed: GrantedRequest<required_grants::Team>,
         body: Body<Snooze>,
         /// For 24 hours after a success, a repeated request with the same key changes nothing and gets the same `data`.
         #[oai(name = "Idempotency-Key")]
@@ -135,7 +135,7 @@ impl TicketStateOperations {
     #[oai(path = "/tickets/unsnooze", method = "post", operation_id = "unsnoozeTicket")]
     async fn unsnooze_ticket(
         &self,
-        managed: GrantedRequest<grants::Team>,
+        managed: GrantedRequest<required_grants::Team>,
         body: Body<TicketReference>,
         /// For 24 hours after a success, a repeated request with the same key changes nothing and gets the same `data`.
         #[oai(name = "Idempotency-Key")]
@@ -153,7 +153,7 @@ impl TicketStateOperations {
     #[oai(path = "/conversations/escalate", method = "post", operation_id = "escalateConversation")]
     async fn escalate_conversation(
         &self,
-        managed: GrantedRequest<grants::Team>,
+        managed: GrantedRequest<required_grants::Team>,
         body: Body<Handover>,
         /// For 24 hours after a success, a repeated request with the same key changes nothing and gets the same `data`.
         #[oai(name = "Idempotency-Key")]

@@ -21,7 +21,7 @@ use crate::{
     http::{
         machinery::{
             auth::API_KEY,
-            envelope::{JSON, REQUEST_ID},
+            envelope_schema::{JSON, REQUEST_ID},
             idempotency::IDEMPOTENCY_KEY,
             paging::NEXT_CURSOR,
             routing::PREFIX,

@@ -7,7 +7,7 @@ use crate::{
     domain::{
         clock::{Clock, ClocksAndIds, RandomIds},
         events::Event,
-        fixture::RULES,
+        fake_clock_and_test_rules::RULES,
         ids::StoreId,
     },
     store::Db,

@@ -5,9 +5,9 @@ use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
 
 use super::{
+    api_operation_calls::Input,
     definition::{Effect, Run, Tool},
     errors::ToolError,
-    operations::Input,
     results, schemas,
     tool_call::{Call, Outcome},
 };

@@ -7,7 +7,7 @@ use clap::Args;
 use super::{CliResult, Failed, note, print, progress};
 use crate::{
     config::Config,
-    store::backup::{self, Restored, back_up, restore},
+    store::backup_and_restore::{self, Restored, back_up, restore},
 };
 
 #[derive(Args, Debug)]
@@ -61,7 +61,9 @@ fn sqlite(config: &Config, instead: &str) -> Result<PathBuf, Failed> {
 }
 
 /// Runs `work` with a progress bar.
-fn shown<T>(work: impl FnOnce(Option<backup::Progress<'_>>) -> Result<T, backup::BackupError>) -> Result<T, Failed> {
+fn shown<T>(
+    work: impl FnOnce(Option<backup_and_restore::Progress<'_>>) -> Result<T, backup_and_restore::BackupError>,
+) -> Result<T, Failed> {
     let (bar, progress) = progress::bar();
     let done = work(progress.as_deref());
     if let Some(bar) = bar {

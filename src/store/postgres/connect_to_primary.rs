@@ -1,4 +1,4 @@
-//! A PostgreSQL server: its hosts, the options for connecting to it, and how a connection is opened.
+//! Connects to a PostgreSQL server: its hosts, the options for connecting to it, and how a connection is opened.
 //!
 //! If the address names several hosts, a connection goes to the primary, the host that accepts writes. After a failover the next connection
 //! finds the new primary: the host of the newest connection is tried first, then the others.
@@ -29,7 +29,7 @@ use crate::store::{
     error::{is_not_accepting_yet, may_be_a_failover},
     postgres::{
         address::ServerAddress,
-        connection::{Connection, ConnectionCount, PostgresResult, RowLength},
+        pipelined_connection::{Connection, ConnectionCount, PostgresResult, RowLength},
         tls,
     },
 };
@@ -236,7 +236,7 @@ mod tests {
     use sqlx::{Connection as _, postgres::PgConnection};
 
     use super::*;
-    use crate::store::{fixture::setting, sql::Sql};
+    use crate::store::{fixture::setting, parameterised_sql::Sql};
 
     fn server(url: &str) -> Server {
         Server::of(&ServerAddress::from_str(url).unwrap())

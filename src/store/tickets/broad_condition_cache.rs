@@ -7,7 +7,7 @@ use std::{
 
 use moka::sync::Cache;
 
-use crate::store::sql::Sql;
+use crate::store::parameterised_sql::Sql;
 
 /// The cache. A condition stays in the cache for one minute. Meanwhile the module `driving_index`, which chooses the index of a ticket
 /// list, does not count the tickets of this condition again. The key is a hash of the condition's SQL and parameters. If two conditions

@@ -13,7 +13,7 @@ use sea_orm::{
 
 use crate::{
     domain::{ids::StoreId, ndjson_records::RecordKind},
-    store::{Db, Error, Result, sql::Sql},
+    store::{Db, Error, Result, parameterised_sql::Sql},
 };
 
 /// The position of the copy of each store.

@@ -8,7 +8,7 @@ use crate::{
     domain::paging::PageRequest,
     store::{
         Db,
-        sql::{Param, Sql},
+        parameterised_sql::{Param, Sql},
         sqlite::connection::bind,
         statement::pages::{PageSource, PagedRow, page_sql},
     },

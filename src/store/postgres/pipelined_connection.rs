@@ -39,8 +39,8 @@ use tokio_postgres::{
 use crate::store::{
     error::{is_outdated, reason},
     mutex::lock,
+    parameterised_sql::{Param, Sql},
     slow_statements::StatementTimer,
-    sql::{Param, Sql},
 };
 
 /// How many statements a connection keeps prepared.
@@ -373,7 +373,7 @@ mod tests {
     use super::*;
     use crate::store::{
         fixture::Fixture,
-        postgres::{address::ServerAddress, server::Server},
+        postgres::{address::ServerAddress, connect_to_primary::Server},
     };
 
     #[tokio::test]

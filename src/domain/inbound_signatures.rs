@@ -1,5 +1,5 @@
-//! Signed requests: verifies the Standard Webhooks signatures of inbound messages from a bridge, with replay protection. A bridge is an
-//! external program that connects a channel account to this server.
+//! Verifies the Standard Webhooks signatures of inbound messages from a bridge, with replay protection. A bridge is an external
+//! program that connects a channel account to this server.
 //!
 //! The signature covers the id, the time and the body of the request. A request is accepted only within five minutes of the time that its
 //! header states, and only once.

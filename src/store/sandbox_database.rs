@@ -14,8 +14,8 @@ use crate::{
         Db, Error, Result,
         entity::{api_keys, audit, deliveries, drafts, outbound, sandbox, tickets},
         migrate::SANDBOX_ROW_ID,
-        postgres::{advisory_locks::AdvisoryLock, connection::Connection},
-        sql::{Param, Sql},
+        parameterised_sql::{Param, Sql},
+        postgres::{advisory_locks::AdvisoryLock, pipelined_connection::Connection},
     },
 };
 

@@ -10,9 +10,9 @@ use url::Url;
 use super::{
     ids::{AccountId, FieldId},
     regex_cache,
-    text::fold,
-    text_length_limit::{bytes_of_texts, too_long},
+    text_byte_limit::{bytes_of_texts, too_long},
     time::Timestamp,
+    unicode_text::fold,
 };
 
 /// A ticket field's definition.

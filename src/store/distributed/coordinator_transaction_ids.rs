@@ -4,7 +4,7 @@
 use crate::store::{
     Db, Result,
     db::{Reads, Writes},
-    sql::{Param, Sql},
+    parameterised_sql::{Param, Sql},
 };
 
 /// The first statement of a write transaction in a distributed database. The function exists only in such a database.

@@ -9,7 +9,7 @@ requests, and subtracts it."""
 import http.client, json, os, subprocess, sys, time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "faults"))
-from server import CONVERSATIONS, Server, records
+from server_and_load import CONVERSATIONS, Server, records
 
 BINARY, FOLDER, NODES, REQUESTS, DATABASE = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), sys.argv[5]
 SERVERS = dict(pair.split("=", 1) for pair in sys.argv[6:6 + NODES])

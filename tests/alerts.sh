@@ -9,7 +9,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-. tests/progress_output.sh
+. tests/script_steps.sh
 . tests/temporary_folder.sh
 . tests/contract/server.sh
 at_the_end() {

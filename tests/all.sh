@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # The whole check before a change is merged, for both revisions of the API (A and B) and both databases (SQLite and PostgreSQL). It runs:
 # format and lints; the test suite, and how much of the OpenAPI documents the suite covers; two processes that read from a standby
-# (tests/standby.sh); PostgreSQL over TLS (tests/postgres_tls.sh); fault injection (tests/faults.sh); responses before the end of a request
-# (tests/early_responses.sh); the assistant tools (tests/mcp.sh); pagination while rows move (tests/pagination_walks.sh); alert rules and
-# dashboard (tests/alerts.sh); packages (tests/packages.sh); dependencies (tests/dependencies.sh); the same requests to both revisions
-# (tests/contract_replay); and the published documents in other tools (tests/contract.sh). Stops at the first failure. The contract tests run
-# beside other parts, so their failure is reported at the end.
+# (tests/two_processes_and_standby.sh); PostgreSQL over TLS (tests/postgres_tls.sh); fault injection (tests/faults.sh); responses before the
+# end of a request (tests/early_responses.sh); the assistant tools (tests/mcp.sh); pagination while rows move (tests/pagination_walks.sh);
+# alert rules and dashboard (tests/alerts.sh); packages (tests/packages.sh); dependencies (tests/dependencies.sh); the same requests to both
+# revisions (tests/contract_replay); and the published documents in other tools (tests/contract.sh). Stops at the first failure. The
+# contract tests run beside other parts, so their failure is reported at the end.
 #
 # Needs a Rust toolchain, git, PostgreSQL's server programs, openssl, curl, Chromium with its chromedriver, an SMTP server
 # (python3-aiosmtpd), and what tests/contract.sh needs. Needs no running server.
@@ -18,7 +18,7 @@ cd "$(dirname "$0")/.."
 export CARGO_TERM_COLOR="${CARGO_TERM_COLOR:-never}"
 
 . tests/postgres_servers.sh
-. tests/progress_output.sh
+. tests/script_steps.sh
 
 . tests/temporary_folder.sh
 # The session of the contract tests, while they run. It contains the programs that they start.
@@ -96,8 +96,8 @@ setsid "${both[@]}" tests/contract.sh >"$scratch/contract.log" 2>&1 &
 documents=$!
 
 # Read-your-writes with two processes on one database and a lagging standby.
-COUNTERPART_TEST_REPLAY_DELAY=300ms quietly "two processes and a standby" tests/standby.sh \
-    tickets:: contacts:: conversations:: labels:: unusable_read_replica:: writes::ticket_fields writes::contact_fields writes::labels writes::comments writes::concurrent_writes search
+COUNTERPART_TEST_REPLAY_DELAY=300ms quietly "two processes and a standby" tests/two_processes_and_standby.sh \
+    tickets:: contacts:: conversations:: labels:: unusable_read_replica:: writes::ticket_fields writes::contact_fields writes::contact_creation writes::labels writes::comments writes::concurrent_writes search
 grep -E '^statements on the standby' "$scratch/step.log"
 
 # PostgreSQL that accepts only TLS connections.

@@ -13,7 +13,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 export CARGO_TERM_COLOR="${CARGO_TERM_COLOR:-never}"
 
-. tests/progress_output.sh
+. tests/script_steps.sh
 . tests/contract/server.sh
 
 examples=(--max-examples 30)

@@ -11,7 +11,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 export CARGO_TERM_COLOR="${CARGO_TERM_COLOR:-never}"
 
-. tests/progress_output.sh
+. tests/script_steps.sh
 . tests/temporary_folder.sh
 
 # The URL that `cargo deny` uses by default.

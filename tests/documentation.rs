@@ -4,8 +4,8 @@
 #[allow(dead_code, reason = "the tests of the settings page use the rest")]
 #[path = "settings_page/browser.rs"]
 mod browser;
-#[path = "contract_replay/markdown.rs"]
-mod markdown;
+#[path = "contract_replay/markdown_code_blocks.rs"]
+mod markdown_code_blocks;
 
 use std::{
     collections::HashMap,
@@ -22,7 +22,7 @@ use std::{
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use browser::Browser;
 use hmac::{Hmac, KeyInit, Mac};
-use markdown::blocks;
+use markdown_code_blocks::blocks;
 use sha2::Sha256;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");

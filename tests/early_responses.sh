@@ -9,7 +9,7 @@
 # Needs python3. Proxies that are not installed (haproxy, nginx) are skipped, with a message.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-. tests/progress_output.sh
+. tests/script_steps.sh
 . tests/contract/server.sh
 
 case "${1:-}" in

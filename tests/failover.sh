@@ -13,7 +13,7 @@ kills=2
 [ "${2:-}" = --long ] && kills=20
 cd "$(dirname "$0")/.."
 . tests/postgres_servers.sh
-. tests/progress_output.sh
+. tests/script_steps.sh
 command -v pg_autoctl >/dev/null || { echo "skipped: failover (pg_autoctl is missing; install pg-auto-failover-cli and postgresql-15-auto-failover)" && exit 0; }
 
 programs=$(dirname "$(find /usr/lib/postgresql -path '*/bin/initdb' | sort -V | tail -n 1)")

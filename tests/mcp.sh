@@ -12,7 +12,7 @@ set -euo pipefail
 given=$(realpath "$1")
 cd "$(dirname "$0")/.."
 
-. tests/progress_output.sh
+. tests/script_steps.sh
 . tests/temporary_folder.sh
 . tests/mcp/install_tools.sh
 

@@ -16,7 +16,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-. tests/progress_output.sh
+. tests/script_steps.sh
 . tests/temporary_folder.sh
 . tests/postgres_servers.sh
 . tests/contract/server.sh

@@ -8,7 +8,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . tests/postgres_servers.sh
-. tests/progress_output.sh
+. tests/script_steps.sh
 . tests/contract/server.sh
 
 . tests/temporary_folder.sh

@@ -3,16 +3,16 @@
 //! request that succeeds must be valid according to the document. A response to [`Call::send`] must also have the envelope: the JSON object
 //! with `requestId`, `requestReceivedAt`, `storeId`, and either `data` or `error`.
 //!
-//! [`examples`] checks the examples of a document against its schemas. [`property_paths`] names the properties of a document by path.
-//! [`coverage_recorder`] records which properties, responses and parameters occurred in a run. [`request`] checks requests against the
-//! document, and [`event_contract`] checks events.
+//! [`examples_match_schemas`] checks the examples of a document against its schemas. [`property_paths`] names the properties of a document
+//! by path. [`coverage_recorder`] records which properties, responses and parameters occurred in a run. [`request`] checks requests against
+//! the document, and [`event_contract`] checks events.
 
 #[path = "contract/coverage_recorder.rs"]
 mod coverage_recorder;
 #[path = "contract/event_contract.rs"]
 pub mod event_contract;
-#[path = "contract/examples.rs"]
-mod examples;
+#[path = "contract/examples_match_schemas.rs"]
+mod examples_match_schemas;
 #[path = "contract/property_paths.rs"]
 pub mod property_paths;
 #[path = "contract/request.rs"]

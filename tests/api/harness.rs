@@ -1,8 +1,8 @@
 //! Test harness: starts the servers under test. Each [`Server`] is the built binary on a separate database: a SQLite file, or a new
 //! PostgreSQL database if `COUNTERPART_TEST_POSTGRES` names a PostgreSQL server.
 
-#[path = "harness/postgres_nodes.rs"]
-mod postgres_nodes;
+#[path = "harness/sql_on_postgres_nodes.rs"]
+mod sql_on_postgres_nodes;
 
 use std::{
     collections::HashMap,
@@ -21,7 +21,7 @@ use serde_json::Value;
 
 use crate::{client::Api, contract::event_contract, fixture};
 
-use postgres_nodes::{execute, execute_on_nodes, make_cluster, on_database, run_on, workers};
+use sql_on_postgres_nodes::{execute, execute_on_nodes, make_cluster, on_database, run_on, workers};
 
 pub const BINARY: &str = env!("CARGO_BIN_EXE_counterpart");
 

@@ -1,4 +1,5 @@
-//! Test of an unusable read replica (`--read-url`). `tests/standby.sh` runs the whole suite with reads from a working standby.
+//! Test of an unusable read replica (`--read-url`). `tests/two_processes_and_standby.sh` runs the whole suite with reads from a working
+//! standby.
 
 use serde_json::json;
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Drills on a Citus cluster: many requests, whose statements must run on one node each (one_node.py); one worker is killed under load and
-started again; a store is moved to the other worker under load.
+"""Drills on a Citus cluster: many requests, whose statements must run on one node each (one_node_per_statement.py); one worker is killed
+under load and started again; a store is moved to the other worker under load.
 
 The stores of the killed worker must be refused with 503 and `Retry-After`, and the others must go on as before. When the worker is back,
 its stores must go on without a restart of the server. No acknowledged message may be lost or stored twice, and the numbers of the events
@@ -12,8 +12,8 @@ phase of the load."""
 import json, os, subprocess, sys, threading, time, types
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "faults"))
-from server import AT, CONVERSATIONS, Load, Server, Sink, records
-import one_node
+from server_and_load import AT, CONVERSATIONS, Load, Server, Sink, records
+import one_node_per_statement
 
 BINARY, FOLDER, COORDINATOR, WORKER, MESSAGES, SECONDS = *sys.argv[1:5], int(sys.argv[5]), float(sys.argv[6])
 # While a worker is away, a store on another worker may be slower than before by this factor: in the 99th percentile of its response times,
@@ -44,9 +44,9 @@ def fill(server):
     keys = {}
     for store in STORES:
         server.run("store", "create", "--id", store, "--name", store)
-        lines = [*records(), *map(json.dumps, one_node.RECORDS), *(messages(MESSAGES) if store == STORES[0] else ())]
+        lines = [*records(), *map(json.dumps, one_node_per_statement.RECORDS), *(messages(MESSAGES) if store == STORES[0] else ())]
         server.run("import", "--store", store, "-", input="\n".join(lines) + "\n")
-        keys[store] = server.run("key", "create", "--store", store, "--name", "k", "--scopes", one_node.SCOPES).strip()
+        keys[store] = server.run("key", "create", "--store", store, "--name", "k", "--scopes", one_node_per_statement.SCOPES).strip()
     server.run("scale", "distribute")
     return keys
 
@@ -100,10 +100,10 @@ def searched(server, key, count):
     found, slowest = 0, 0.0
     for number in range(count):
         name = f"Wanted{number}x{time.monotonic_ns()}"
-        status, answer = one_node.post(server.port, key, "/v1/contacts", {"firstName": name})
+        status, answer = one_node_per_statement.post(server.port, key, "/v1/contacts", {"firstName": name})
         if status != 200: raise RuntimeError(f"the contact was not created: {status} {answer[:200]}")
         began = time.monotonic()
-        status, answer = one_node.post(server.port, key, "/v1/contacts/list", {"search": name})
+        status, answer = one_node_per_statement.post(server.port, key, "/v1/contacts/list", {"search": name})
         slowest = max(slowest, time.monotonic() - began)
         found += status == 200 and name.encode() in answer
     return found, slowest
@@ -128,7 +128,7 @@ def worker_killed(server, keys, port, sinks):
     quiet = time.monotonic()
     before = (len(hit.acknowledged), hit.refused, len(sink.seen))
     found, slowest = searched(server, keys[there[-1]], SEARCHES)
-    refused_search = one_node.post(server.port, keys[here[-1]], "/v1/contacts/list", {"search": "C 1"})[0]
+    refused_search = one_node_per_statement.post(server.port, keys[here[-1]], "/v1/contacts/list", {"search": "C 1"})[0]
     time.sleep(SECONDS)
     refused, acknowledged = hit.refused - before[1], len(hit.acknowledged) - before[0]
     back = time.monotonic()
@@ -202,7 +202,7 @@ def main():
         server.run("webhook", "create", "--allow-private-targets", "--store", store, "--url", sink.url, "--events", "message.sent")
     server.start()
     try:
-        outcomes = [one_node.check(server, list(keys.values()), COORDINATOR), worker_killed(server, keys, port, sinks),
+        outcomes = [one_node_per_statement.check(server, list(keys.values()), COORDINATOR), worker_killed(server, keys, port, sinks),
                     store_moved(server, keys)]
     finally:
         server.kill()

@@ -1,10 +1,10 @@
 //! Replay test: `counterpart contract replay` sends the same corpus of requests to a server of revision A and to a server of revision B,
 //! which have the same data. Every difference between the responses must be documented in the comparison of the OpenAPI documents or in
-//! `openapi/a-to-b.notes.json`. Each documented difference must occur, unless [`exempt_differences`] lists it.
+//! `openapi/a-to-b.notes.json`. Each documented difference must occur, unless [`differences_not_in_responses`] lists it.
 //!
 //! - The requests are the lines of `corpus.jsonl`, the examples of the OpenAPI documents, and requests of [`request_generator`], which
-//!   every operation must refuse. [`renamed_properties`] compares values that the revisions name differently. At the end the test damages
-//!   the databases, and one request to each operation must fail.
+//!   every operation must refuse. [`renamed_property_values`] compares values that the revisions name differently. At the end the test
+//!   damages the databases, and one request to each operation must fail.
 //! - The stores are imported once, by the newer revision. Each server gets a copy of the database file, so ids and API keys are the same on
 //!   both.
 //! - The environment variables `COUNTERPART_REV_A` and `COUNTERPART_REV_B` name a binary of each revision. `tests/all.sh` builds the
@@ -26,10 +26,10 @@ mod fixture;
 #[allow(dead_code, unused_imports, reason = "shared with the suite, which uses all of it")]
 mod harness;
 
-mod exempt_differences;
-mod markdown;
+mod differences_not_in_responses;
+mod markdown_code_blocks;
 mod readme_commands;
-mod renamed_properties;
+mod renamed_property_values;
 mod request_generator;
 
 use std::{
@@ -150,7 +150,7 @@ fn every_difference_is_documented_and_every_documented_difference_occurs() {
     let sides = ReplayServers::start();
     let corpus = read("tests/contract_replay/corpus.jsonl") + &request_generator::refused();
     let mut found = sides.replay(&corpus, &["--examples"]);
-    let renamed = renamed_properties::faults(&sides);
+    let renamed = renamed_property_values::faults(&sides);
 
     // Damages the databases last, since this cannot be undone.
     for server in &sides.servers {
@@ -165,12 +165,15 @@ fn every_difference_is_documented_and_every_documented_difference_occurs() {
     found.seen.extend(broken.seen);
     found.unseen.retain(|key| !found.seen.contains(key));
 
-    let (missing, stale) = exempt_differences::apply(&found.seen, &found.unseen);
+    let (missing, stale) = differences_not_in_responses::apply(&found.seen, &found.unseen);
     let all = found.seen.len() + found.unseen.len();
     let exempt = found.unseen.len() - missing.len();
     println!("{} requests to both revisions; documented differences {all}, seen {}, exempt {exempt}", found.requests, found.seen.len());
     assert!(found.unexplained.is_empty(), "differences that are not documented: {:#}", json!(found.unexplained));
     assert!(renamed.is_empty(), "values under another name that differ: {renamed:#?}");
     assert!(missing.is_empty(), "documented and not seen: {missing:#?}");
-    assert!(stale.is_empty(), "exempt and seen all the same, or not documented; take these out of exempt_differences.jsonl: {stale:#?}");
+    assert!(
+        stale.is_empty(),
+        "exempt and seen all the same, or not documented; take these out of differences_not_in_responses.jsonl: {stale:#?}"
+    );
 }

@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{binaries, markdown::blocks, read};
+use super::{binaries, markdown_code_blocks::blocks, read};
 
 /// A shell, whose process group is stopped when this value is dropped.
 struct Running(Child);

@@ -10,7 +10,7 @@ FOLDER/NAME has the data of the host NAME, whose PostgreSQL listens on PORT. MON
 import json, os, signal, subprocess, sys, time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "faults"))
-from server import Load, Server
+from server_and_load import Load, Server
 
 BINARY, FOLDER, KILLS, MONITOR = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
 PORTS = dict(pair.split("=") for pair in sys.argv[5:])

@@ -9,7 +9,7 @@ usage: experiments.py [--long] [NAME ...]
 Runs the experiments whose name or database contains a NAME (default: all). With --long, "kill -9" kills the server 100 times, not 5."""
 import contextlib, os, resource, shutil, signal, sqlite3, subprocess, sys, tempfile, threading, time, traceback
 
-from server import Load, STORE, Server, Sink
+from server_and_load import Load, STORE, Server, Sink
 
 BINARY, REVISION = os.environ["FAULTS_BINARY"], os.environ.get("FAULTS_REVISION", "?")
 POSTGRES, SHIM = os.environ.get("FAULTS_POSTGRES"), os.environ.get("FAULTS_SHIM")

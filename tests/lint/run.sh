@@ -18,7 +18,7 @@ spectral lint --ruleset "$here/spectral.yaml" --fail-severity hint "${documents[
 findings=$(mktemp)
 trap 'rm -f -- "$findings"' EXIT
 # Spectral looks for rule sets beside the configuration file, so the file is copied to the folder where they are installed. With findings,
-# Spectral exits with 1; owasp.py below compares them with the baseline.
+# Spectral exits with 1; owasp_baseline.py below compares them with the baseline.
 cp "$here/owasp.yaml" "$tools/node/owasp.yaml"
 spectral lint --ruleset "$tools/node/owasp.yaml" --format json --output "$findings" "${documents[@]}" || [ $? -eq 1 ]
-"$tools/python/bin/python" "$here/owasp.py" "$findings" "$here/owasp.baseline" ${write[@]+"${write[@]}"}
+"$tools/python/bin/python" "$here/owasp_baseline.py" "$findings" "$here/owasp.baseline" ${write[@]+"${write[@]}"}

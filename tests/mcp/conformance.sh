@@ -12,7 +12,7 @@ binary=$(realpath "$1")
 report=${2:+$(realpath "$2")}
 cd "$(dirname "$0")/../.."
 
-. tests/progress_output.sh
+. tests/script_steps.sh
 . tests/temporary_folder.sh
 . tests/mcp/install_tools.sh
 . tests/mcp/server.sh

@@ -10,7 +10,7 @@ set -euo pipefail
 binary=$(realpath "$1")
 cd "$(dirname "$0")/../.."
 
-. tests/progress_output.sh
+. tests/script_steps.sh
 . tests/temporary_folder.sh
 . tests/mcp/install_tools.sh
 . tests/mcp/server.sh

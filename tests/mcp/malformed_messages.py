@@ -23,7 +23,7 @@ import threading
 import time
 import urllib.parse
 
-from server_processes import demo, environment
+from start_servers import demo, environment
 
 CONNECTIONS = 8
 GROWTH = 8 * 1024 * 1024

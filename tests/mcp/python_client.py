@@ -16,7 +16,7 @@ import jsonschema
 import mcp
 from mcp.client.streamable_http import streamable_http_client
 
-from server_processes import demo, sending
+from start_servers import demo, sending
 
 READS = {"get_inbox_guide", "list_tickets", "get_ticket", "find_contacts", "read_thread"}
 

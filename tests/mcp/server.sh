@@ -1,5 +1,5 @@
 # Starts servers for the tests of the assistant tools, on free local ports; to be sourced after tests/temporary_folder.sh and
-# tests/progress_output.sh.
+# tests/script_steps.sh.
 
 # Removes the caller's settings from the environment, so that they do not apply to these servers.
 for variable in $(compgen -e | grep -E '^(COUNTERPART_|DATABASE_URL$)' | grep -vx COUNTERPART_TOOLS || true); do unset "$variable"; done

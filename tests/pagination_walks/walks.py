@@ -4,7 +4,7 @@ for each list."""
 import argparse, http.client, json, os, random, sys, tempfile, threading, time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "faults"))
-from server import AT, STORE, Server
+from server_and_load import AT, STORE, Server
 
 MANY = "k-many"
 FIELD = "cf1"

@@ -12,7 +12,7 @@ mod grants;
 mod inbound_messages;
 mod keys;
 mod realistic_inbound_messages;
-mod sandboxes;
+mod sandbox_databases;
 mod sign_in;
 mod signed_inbound_messages;
 mod ticket_states;

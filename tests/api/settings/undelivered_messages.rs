@@ -1,5 +1,5 @@
 //! Tests of undelivered messages in the settings API: listing them with the reason of the failure, and sending them again.
-//! `src/delivery/outbound/tests/retries.rs` tests concurrent retries.
+//! `src/delivery/outbound/tests/manual_retries.rs` tests concurrent retries.
 
 use serde_json::{Value, json};
 

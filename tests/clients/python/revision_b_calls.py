@@ -1,4 +1,4 @@
-"""Typed calls that only the newer API revision has. They run after those of calls.py."""
+"""Typed calls that only the newer API revision has. They run after those of common_calls.py."""
 
 import os
 from http import HTTPStatus

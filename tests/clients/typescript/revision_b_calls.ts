@@ -1,4 +1,4 @@
-// Typed calls that only the newer API revision has. They run after those of calls.ts.
+// Typed calls that only the newer API revision has. They run after those of common_calls.ts.
 import assert from "node:assert/strict";
 import createClient from "openapi-fetch";
 import type { paths } from "./document.js";

@@ -1,5 +1,5 @@
-"""owasp.py FINDINGS BASELINE [--write]: compares violations of the OWASP security rules with the committed baseline, one by one. FINDINGS
-is a file of the linter Spectral in its JSON format. With --write, replaces the baseline by the findings instead.
+"""owasp_baseline.py FINDINGS BASELINE [--write]: compares violations of the OWASP security rules with the committed baseline, one by one.
+FINDINGS is a file of the linter Spectral in its JSON format. With --write, replaces the baseline by the findings instead.
 
 A line of the baseline is RULE PLACE DOCUMENT WHERE…: RULE has a finding at PLACE in each WHERE. A WHERE is an operation, a schema or
 another part of the document. PLACE is a path inside of WHERE; the path has the names of parameters instead of their indexes. The script

@@ -1,6 +1,6 @@
 //! Exemptions of the replay test: documented differences between the API revisions that need not occur in the responses. Each line of
-//! `exempt_differences.jsonl` has a rule of the comparison and some `places`. A place is the end of a path in the OpenAPI document. The
-//! line exempts the differences that the rule reports at such paths.
+//! `differences_not_in_responses.jsonl` has a rule of the comparison and some `places`. A place is the end of a path in the OpenAPI
+//! document. The line exempts the differences that the rule reports at such paths.
 
 use std::collections::BTreeSet;
 
@@ -14,12 +14,12 @@ struct Exempt {
     reason: String,
 }
 
-/// Returns the differences in `unseen` that are not exempt. Also returns the places of `exempt_differences.jsonl` that exempt nothing in
-/// `unseen`.
+/// Returns the differences in `unseen` that are not exempt. Also returns the places of `differences_not_in_responses.jsonl` that exempt
+/// nothing in `unseen`.
 pub fn apply(seen: &BTreeSet<String>, unseen: &BTreeSet<String>) -> (BTreeSet<String>, Vec<String>) {
     let (mut missing, mut stale) = (unseen.clone(), Vec::new());
-    for line in super::read("tests/contract_replay/exempt_differences.jsonl").lines().filter(|line| !line.trim().is_empty()) {
-        let row: Exempt = serde_json::from_str(line).unwrap_or_else(|error| panic!("exempt_differences.jsonl: {error}\n{line}"));
+    for line in super::read("tests/contract_replay/differences_not_in_responses.jsonl").lines().filter(|line| !line.trim().is_empty()) {
+        let row: Exempt = serde_json::from_str(line).unwrap_or_else(|error| panic!("differences_not_in_responses.jsonl: {error}\n{line}"));
         assert!(!row.reason.is_empty(), "no reason: {line}");
         for place in &row.places {
             // The key of a difference is `METHOD PATH: RULE PLACE DETAIL`.

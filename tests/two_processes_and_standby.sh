@@ -2,8 +2,9 @@
 # Two processes and a read replica: runs the end-to-end suite (tests/api) against two server processes on the same PostgreSQL database. A
 # proxy passes the connections to the two processes in turn, and both processes read from a standby of the database.
 #
-#   tests/standby.sh [FILTER…]               tests whose names contain FILTER
-#   COUNTERPART_TEST_REPLAY_DELAY=300ms      delays the standby; a client then sees its own writes only if they are read from the primary
+#   tests/two_processes_and_standby.sh [FILTER…]   tests whose names contain FILTER
+#   COUNTERPART_TEST_REPLAY_DELAY=300ms            delays the standby; a client then sees its own writes only if they are read
+#                                                  from the primary
 #
 # Needs what the suite needs, and pg_basebackup, which comes with PostgreSQL.
 set -euo pipefail

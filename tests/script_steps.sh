@@ -1,4 +1,4 @@
-# Progress output of scripts with several steps; to be sourced. `scratch` is the script's temporary folder.
+# Runs the steps of a script, with progress output; to be sourced. `scratch` is the script's temporary folder.
 
 fail() {
     printf 'FAILED: %s\n' "$1" >&2

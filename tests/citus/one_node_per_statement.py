@@ -3,7 +3,7 @@
 Citus counts the statements that it runs. The drill explains each counted statement (SQL: EXPLAIN), with the id of a store as the value of
 each text parameter. The plan must have one task. The exceptions are the statements that src/store/SCALING.md lists. Called by drill.py."""
 import http.client, json, re, subprocess, threading, time
-from server import AT
+from server_and_load import AT
 
 REQUESTS = 10_000
 CLIENTS = 4

@@ -33,6 +33,7 @@ const STORE: Room = Room {
         &["sqlite", "postgres"],
         &[
             "db",
+            "caller_cache",
             "read_executor",
             "migrate",
             "transaction",

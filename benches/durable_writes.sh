@@ -8,7 +8,7 @@
 #   --path /messages/internal-comments   another operation with `conversationId` and `text` (default: /messages)
 #   --rounds 3  --seconds 10  --connections 32  --conversations 2000
 #
-# Needs wrk, and python3 to find the build. The data is in TMPDIR, which must be on a disk, not in memory.
+# Needs wrk and python3. The data is in TMPDIR, which must be on a disk, not in memory.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 . "$root/tests/postgres_servers.sh"

@@ -222,9 +222,9 @@ def main():
         for name, filters in FILTERS.items():
             body = json.dumps({"advancedFilters": {"ticketFields": filters, "labels": LABEL}})
             cases[f"filters: label, {name}"] = lambda _, body=body: ("POST", LIST, body)
-            # In revision A, the first page has the total. For each request, the server counts the tickets that fulfil each condition of the
-            # filter. It does not count a condition that it found, in the last minute, to be fulfilled by many tickets. `%u` gives each
-            # request another range, so that this condition is counted every time.
+            # In revision A, the first page has the total. To find the cheapest index, the server first counts the tickets that fulfil each
+            # condition of the filter, up to a limit. If a condition exceeds the limit, the server remembers that for a minute, and does not
+            # count its tickets again. `%u` makes the range differ in each request, so that its tickets are counted every time.
             if "revision A" in revision and LOW in filters: cases["filters: the same, counted anew"] = lambda _, body=body: ("POST", LIST, body.replace('"min": 0', '"min": -%u'))
         cases["insert"] = lambda _: ("POST", "/v1/messages", '{"conversationId":"c%d","text":"Where is my package? It is late, please help"}')
         wanted = {name: [of(shop) for shop in shops] for name, of in cases.items() if name == "list" or any(part in name for part in args.only.split(","))}
@@ -236,11 +236,11 @@ def main():
             for name in names:
                 for shop, request in zip(shops, wanted[name]): answers(shop, request, 1 if name in ("get", "insert") else 50 if name.endswith("page") else 20)
             for number, name in itertools.product(range(-1, args.rounds), names):
-                # Every second round measures the servers in reverse order. So work that one server leaves behind, such as a checkpoint,
-                # slows down both builds equally.
+                # Every second round measures the servers in reverse order. So work that a measurement leaves behind, such as a checkpoint,
+                # slows down each of the two builds equally often.
                 for shop, request, rounds in list(zip(shops, wanted[name], measured[name]))[::1 if number % 2 else -1]:
-                    # Round -1 is a warm-up. Sends need a longer warm-up: at 1,000,000 tickets, the first 20,000 sends split the index pages
-                    # that the import filled.
+                    # Round -1 is a warm-up of `warm` seconds. Sends need a longer one: at 1,000,000 tickets, the first 20,000 sends split
+                    # the index pages that the import filled.
                     warm = 4 if name == "insert" else 1
                     one = wrk(shop, request, warm if number < 0 else args.seconds, 32 if name == "insert" else args.connections, number + 2)
                     if number >= 0: rounds.append(one)

@@ -70,8 +70,8 @@ pub struct Config {
     )]
     pub database_url: String,
 
-    /// Maximum number of database connections for reads. PostgreSQL gets as many again for writes, and one other: 25 with the default.
-    /// Each connection is opened when it is needed.
+    /// Maximum number of database connections for reads. PostgreSQL gets as many again for writes (24 in total by default), and single ones
+    /// for other work, such as an export. Each connection is opened when it is needed.
     #[arg(long, env = "COUNTERPART_CONNECTIONS", default_value = "12", value_name = "N", global = true)]
     pub connections: NonZeroU32,
 

@@ -21,7 +21,8 @@ export CARGO_TERM_COLOR="${CARGO_TERM_COLOR:-never}"
 . tests/script_steps.sh
 
 . tests/temporary_folder.sh
-# The session of the contract tests, while they run. It contains the programs that they start.
+# The id of the process session in which the contract tests run, or empty while they do not run. The session includes the programs that the
+# contract tests start, so that `at_the_end` can end all of them.
 documents=
 cluster="$scratch/postgres"
 at_the_end() {

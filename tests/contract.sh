@@ -44,9 +44,9 @@ for revision in rev-a rev-b; do
     fi
 done
 
-# served WHAT REVISION PLANE COMMAND…: runs COMMAND as a step against a fresh server of REVISION. PLANE is the path of an API: v1 or
-# settings/v1. COMMAND gets the URL of this API in COUNTERPART_URL, an API key in COUNTERPART_KEY, and a token for the settings API in
-# COUNTERPART_TOKEN.
+# served WHAT REVISION PLANE COMMAND…: runs COMMAND as a step against a fresh server of REVISION. WHAT is the title of the step. PLANE is
+# the path of an API: v1 or settings/v1. COMMAND gets the URL of this API in COUNTERPART_URL, an API key in COUNTERPART_KEY, and a token for
+# the settings API in COUNTERPART_TOKEN.
 served() {
     local what=$1 revision=$2 plane=$3
     shift 3

@@ -189,7 +189,7 @@ hook=$("$binary" webhook list --store shop | python3 -c 'import json, sys; print
 processes+=($!)
 until_lines "$scratch/served" 1
 
-# Each message causes up to two events: its receipt, and a new ticket if none is open.
+# receive NAME: the store receives a message in a new conversation NAME. The message causes two events: its receipt and the new ticket.
 receive() {
     printf '{"accountId":"acc","referenceId":"%s","externalId":"%s","sender":{"id":"u","name":"มาลี"},"text":"สวัสดี %s"}\n' \
         "$1" "$1" '\"\\u0001 😀' | "$binary" message receive --store shop - >/dev/null

@@ -35,8 +35,8 @@
 //! - `m0016_channel_sent_at` adds the time at which a message was sent according to its channel, for messages that are not sorted by that
 //!   time.
 //! - `m0017_drafts` creates the table of drafts.
-//! - `m0018_restricted_tokens` adds grants (permissions) to tokens, and creates the table of accepted signed requests of bridges (replay
-//!   protection).
+//! - `m0018_restricted_tokens` adds the permissions of tokens (the column `can` of the table `grants`), and creates the table of accepted
+//!   signed requests of bridges (replay protection).
 //! - `m0019_sandbox_database` creates the table that identifies a database as a sandbox.
 //! - `m0020_former_sort_positions` creates the table of former sort positions of rows, for as-of cursors (pagination through a snapshot of a
 //!   list).

@@ -100,8 +100,8 @@ fn up_on_postgres() -> Vec<String> {
         ),
         come("tickets"),
         go("tickets"),
-        // A row trigger with a condition: nearly every update of a ticket keeps the values of both columns, and then the trigger costs
-        // nothing.
+        // A row trigger with a condition. Nearly every update of a ticket keeps the values of `is_open` and `is_spam`, and then the
+        // trigger's function is not called.
         format!(
             "CREATE TRIGGER tickets_move AFTER UPDATE OF is_open, is_spam ON tickets FOR EACH ROW {MOVED} EXECUTE FUNCTION tickets_move()"
         ),

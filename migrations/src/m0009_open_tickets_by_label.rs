@@ -45,7 +45,8 @@ const TURNED: &str = "(OLD.is_open <> NEW.is_open OR OLD.conversation_id <> NEW.
 fn up() -> Vec<String> {
     let trigger = |name: &str, event: &str, body: &[&str]| format!("CREATE TRIGGER {name} AFTER {event} BEGIN {}; END", body.join("; "));
     let (put_new, drop_old) = (put("NEW", "l", LABELS_OF), format!("DELETE FROM labelled_tickets WHERE {OLD_ROWS}"));
-    // A conversation has at most one open ticket.
+    // Returns the SQL after `FROM` that selects the open ticket of a conversation, of which there is at most one. `row` is NEW or OLD: the
+    // row of `conversation_labels` that fired the trigger.
     let open_one = |row: &str| {
         format!(
             "tickets t INDEXED BY tickets_one_open \

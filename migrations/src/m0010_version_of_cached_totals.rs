@@ -37,9 +37,10 @@ const COLUMNS: [&str; 10] = [
 /// Other tables that filters read.
 const TABLES: [&str; 2] = ["conversation_labels", "ticket_field_values"];
 
-/// Returns the trigger event of an update of a ticket that may change the result of a filter. Tickets without an account are left out: an
-/// import inserts such tickets, and completes many of them in one statement. On PostgreSQL, each of them would add a row to `totals`.
-/// `differ` is the SQL operator that tests whether two values differ, even if one of them is NULL.
+/// Returns the event and the condition of a trigger: an update of a ticket that may change the result of a filter. Tickets without an
+/// account are left out. An import inserts tickets without an account, and later sets the account of many tickets in one statement. On
+/// PostgreSQL, each of them would add a row to `totals`. `differ` is the SQL operator that tests whether two values differ, even if one of
+/// them is NULL.
 fn of_ticket(differ: &str) -> String {
     let columns = COLUMNS.join(", ");
     let differs = COLUMNS.map(|column| format!("OLD.{column} {differ} NEW.{column}")).join(" OR ");

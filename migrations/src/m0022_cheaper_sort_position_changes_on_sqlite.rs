@@ -2,8 +2,9 @@
 //!
 //! With `m0020_former_sort_positions`, one counter of a store numbered both the moves and the inserts of rows, and each move wrote its
 //! number into the row. Now SQLite numbers the entries of `former_places` (`left_by`), and the counter `arrivals` numbers only inserts. The
-//! column `placed_by` gets the number of the row's insert, and a move does not change it. If a row moved after a client got its first page,
-//! the row's first entry since then has the position that the row had at the first page.
+//! column `placed_by` gets the number of the row's insert, and a move does not change it. If a row moved after a client got its first
+//! page, the row has entries that are newer than this page. The oldest of them has the position that the row had when the client got the
+//! page.
 //!
 //! PostgreSQL keeps the form of `m0020_former_sort_positions`.
 //!
@@ -72,7 +73,7 @@ fn down_on_sqlite() -> Vec<String> {
     let triggers = LISTS.into_iter().flat_map(|(table, _)| [format!("DROP TRIGGER {table}_placed"), format!("DROP TRIGGER {table}_moved")]);
     let statements = [
         "DROP TABLE former_places",
-        // The counter `moves` continues after the numbers that the counter `arrivals` has given to inserted rows.
+        // After the rollback, the counter `moves` numbers inserts and moves again. It continues after the last number of `arrivals`.
         "INSERT INTO counters (store_id, name, value) SELECT store_id, 'moves', value FROM counters WHERE name = 'arrivals' \
          ON CONFLICT (store_id, name) DO UPDATE SET value = MAX(value, excluded.value)",
         "DELETE FROM counters WHERE name = 'arrivals'",

@@ -71,8 +71,9 @@ pub(super) fn discriminator(differ: &mut Differ, at: &Location, old: &Object, ne
     differ.rest(at, before, after, &["propertyName", "mapping"]);
 }
 
-/// Whether the target of a discriminator value was only renamed: the old schema does not refer to the new target, and the new schema does
-/// not refer to the old target. The contents of the two targets are compared elsewhere, as variants.
+/// Whether the target of a discriminator value counts as renamed. It does not if the old schema already refers to the new target, or if the
+/// new schema still refers to the old target: then the value selects another schema than before. The contents of the two targets are
+/// compared elsewhere, as variants.
 fn renamed(schemas: [&Object; 2], targets: [&String; 2]) -> bool {
     let knows = |schema: &Object, target: &String| {
         let target = reference_of_mapping(target);

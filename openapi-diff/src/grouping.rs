@@ -262,7 +262,8 @@ mod tests {
         diff(&document(old), &document(new))
     }
 
-    /// Returns the number of changes that are shown. A change at the front counts once for each location.
+    /// Counts the changes that the groups show. An entry at the front counts once for each location that it covers. The result is the
+    /// number of all changes of the report if each change is shown exactly once.
     fn shown(report: &Report) -> usize {
         let grouping = report.grouping();
         grouping.common.iter().flat_map(|extent| &extent.entries).map(|entry| entry.places).sum::<usize>()

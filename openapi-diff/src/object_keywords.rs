@@ -138,8 +138,9 @@ impl<'a> Differ<'a> {
         names.extend([one, other].into_iter().flat_map(|object| items(object.get("required"))).filter_map(Value::as_str));
         for name in names {
             let at = at.step(&step(name));
-            // Returns the schema of a property that the document does not list: the schema in `additionalProperties`. If other properties
-            // are allowed without a schema, a property that `dependentRequired` may require gets a schema that accepts every value.
+            // Returns the schema of a property that the document does not list: the schema in `additionalProperties`. None if such
+            // properties are refused, or are allowed without a schema: the comparison assumes that values do not contain them. But values
+            // may contain a property that `dependentRequired` can make required. So this property gets a schema that accepts every value.
             let others = |flat: &Resolved<'a>, object: &Object| match AdditionalProperties::of(object) {
                 AdditionalProperties::Schema => flat.member("additionalProperties"),
                 AdditionalProperties::Allowed if depends_on(object, name) => Some(Cow::Borrowed(empty())),
@@ -152,7 +153,8 @@ impl<'a> Differ<'a> {
             let at = if all_hidden { at.towards(Direction::Neither) } else { at };
             let (there, absent) = (had.is_some(), has.is_none());
             if there == absent && !(if there { needs } else { needed }) {
-                // The property is listed in one document only, and not required in the other document.
+                // Only one document lists the property, and the other document does not require it. The rule depends on two facts: whether
+                // the other document refuses unlisted properties (`closed`), and whether the document that lists the property requires it.
                 let closed = refuses_others(if there { other } else { one });
                 let (added, removed) = match (closed, needed || needs) {
                     (false, false) => (&rules::PROPERTY_ADDED, &rules::PROPERTY_REMOVED),
@@ -185,8 +187,9 @@ impl<'a> Differ<'a> {
                 self.report_either(!there, declared, undeclared, &at, None);
                 self.blame(from, &RefusalCause::Surplus(name.to_owned()));
             }
-            // A hidden property is never sent in this direction. It counts as not required, unless each document that lists the property
-            // hides it.
+            // `expected` and `expects`: whether the property is required in the old and in the new document. A hidden property is never
+            // sent in this direction, so it counts as not required. But if every document that lists the property hides it, `required` is
+            // compared as written. Then the direction of `at` is `Neither`, so every change is compatible.
             let [expected, expects] =
                 [(needed, hidden[0]), (needs, hidden[1])].map(|(is, hidden)| is && (all_hidden || hidden != Some(true)));
             let from = self.found.len();

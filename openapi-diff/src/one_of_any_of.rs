@@ -169,7 +169,8 @@ fn by_type<'a>(side: &DocumentIndex<'a>, object: &Object) -> Variants<'a> {
     types.iter().map(of).collect()
 }
 
-/// Returns a schema as the document writes it. None for a schema that the comparison built by merging, unless that schema is a reference.
+/// Returns the schema if it is a part of the document (borrowed), or a reference to such a part. None for any other schema that the
+/// comparison built (owned), such as by merging the parts of an `allOf`.
 pub(super) fn written<'a>(schema: &Cow<'a, Value>) -> Option<Cow<'a, Value>> {
     match schema {
         Cow::Borrowed(schema) => Some(Cow::Borrowed(*schema)),

@@ -130,8 +130,8 @@ impl OperationKind<'_> {
     }
 }
 
-/// Reports a path, webhook or callback that only one document has: each of its operations. If it has no operations, reports it as a whole,
-/// by one of the two rules `without`: the first if it was added, the second if it was removed.
+/// Reports each operation of a path, webhook or callback that only one document has. If there are no operations, reports the path, webhook
+/// or callback itself: under the first rule of `without` if it was added, under the second if it was removed.
 fn alone<'a>(differ: &mut Differ<'a>, kind: &OperationKind, item: &'a Value, is_new: bool, without: (&'static Rule, &'static Rule)) {
     let side = if is_new { &differ.new } else { &differ.old };
     let followed = side.follow(item).map(|item| methods(members(item)));

@@ -384,8 +384,9 @@ fn merged(parts: &[&Value], nullable_counts: bool) -> Object {
     all
 }
 
-/// Adds the properties of a part of an `allOf` to the merged schema `all`. Each other part that does not list such a property restricts the
-/// property by its `additionalProperties`, unless the other part has `patternProperties`.
+/// Adds the properties of one part of an `allOf` to the merged schema `all`. If another part does not list a property, the
+/// `additionalProperties` of that other part applies to the property, too. Other parts with `patternProperties` are left out: if a pattern
+/// matches the property, their `additionalProperties` does not apply.
 fn properties(parts: &[&Value], part: &Object, listed: &Object, all: &mut Object) {
     let mut own = listed.clone();
     for other in parts.iter().filter_map(|other| other.as_object()).filter(|other| !std::ptr::eq(*other, part)) {

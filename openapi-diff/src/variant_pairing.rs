@@ -72,8 +72,9 @@ impl<'a> Pairing<'_, 'a> {
             if name(&self.before[one]).or(name(&self.after[other])).is_some() {
                 return label;
             }
-            // The label of an unchanged variant gets a hash, so that it differs from the label of a changed variant of the same type.
-            // Otherwise the end of this method would number the two labels, such as `string` and `string 2`.
+            // The label of an unchanged variant without a name gets a hash of the variant. Otherwise an unchanged and a changed variant of
+            // the same type would get the same label, which the end of this method would number: `string` and `string 2`. These numbers
+            // would depend on the other variants of the list, but a label is part of a location, which has to be stable.
             format!("{label} {}", hash(&self.differ.old, &self.before[one]).min(hash(&self.differ.new, &self.after[other])))
         };
         let named = self.discriminators.iter().any(Option::is_some);

@@ -79,7 +79,8 @@ impl InputMember {
         self
     }
 
-    /// Makes the argument optional. The tool's own code passes the value on to the operation ([`Place::Tool`]).
+    /// Leaves the value to the tool's own code ([`Place::Tool`]), which puts it into the operation's request in another form. The argument
+    /// becomes optional.
     pub fn by_tool(self) -> Self {
         Self { place: Place::Tool, required: false, ..self }
     }
@@ -249,8 +250,9 @@ impl Tool {
     }
 }
 
-/// Returns the schema of the result of a tool that returns the `data` of an operation. The schema of an object stays as it is. The schema
-/// of an array becomes that of a list of records, an object with the property `items`.
+/// Returns the schema of the result of a tool that returns the `data` of this operation. If `data` is an object, its schema is returned
+/// unchanged. If `data` is an array, the tool returns an object with the array in the property `items`, and the schema describes this
+/// object.
 pub fn answer_of(operation: &ApiOperation) -> Value {
     if operation.data["type"] == "array" { schemas::items(&operation.data["items"]) } else { operation.data.clone() }
 }

@@ -122,7 +122,7 @@ fn in_words_of_the_tool(tool: &Tool, message: &str) -> String {
 }
 
 impl ToolError {
-    /// Converts an error from the code of an API operation, which a tool called directly, without a request to the HTTP router.
+    /// Converts an error from the code of an API operation. Used by tools that call this code directly, not through the HTTP router.
     pub fn of_api(operation: &str, error: ApiError) -> Self {
         match api_operation_calls::find(operation) {
             Some(operation) => {

@@ -136,8 +136,9 @@ impl Call<'_> {
         Ok(Input { idempotency_key: self.idempotency_key(), ..input })
     }
 
-    /// Returns the idempotency key, by which equal calls are carried out once. A call has a key in two cases: a repetition would have a
-    /// further effect, such as a second comment, or the call names the version (stamp) of the record that it changes.
+    /// Returns the idempotency key, by which equal calls are carried out once. A call has an idempotency key in two cases. A repetition
+    /// would have a further effect, such as a second comment. Or the call names the version (stamp) of the record that it changes: the
+    /// first call changes the version, so without the key a repetition would be refused as a conflict.
     pub fn idempotency_key(&self) -> Option<String> {
         let stamped = ["ticketFieldsUpdatedAt", "updatedAt"].iter().any(|stamp| self.arguments.contains_key(*stamp));
         (self.tool.once || stamped && !self.tool.reads()).then(|| format!("tool-{}", self.fingerprint()))

@@ -57,7 +57,7 @@ pub enum BridgeCommand {
 pub struct BridgeArgs {
     #[command(flatten)]
     store: StoreArg,
-    /// The channel account
+    /// The id of the channel account
     #[arg(long, env = "COUNTERPART_ACCOUNT", value_name = "ID")]
     account: String,
 }

@@ -9,7 +9,7 @@ use super::{Cli, CliResult, Failed};
 
 #[derive(Args, Debug)]
 pub struct Completions {
-    /// The shell
+    /// The shell to print completions for
     #[arg(value_name = "SHELL")]
     shell: Shell,
 }

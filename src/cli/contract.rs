@@ -24,20 +24,20 @@ pub enum ContractCommand {
     /// Compare two OpenAPI documents and class each change
     ///
     /// Takes OpenAPI 3.0 and 3.1, JSON or YAML. Each difference outside of descriptions and examples is reported by operation,
-    /// place and direction, as breaking, compatible, or unknown where the documents alone do not decide. A request must not
-    /// accept less than before, a response must not contain more than before, and names that generated clients use must not
-    /// change. Each change has a fingerprint that stays while other parts of the document change.
+    /// place and direction. Its class is breaking, compatible, or unknown if the documents alone do not show which of the two it is. A
+    /// request must not accept less than before, a response must not contain more than before, and names that generated clients use must
+    /// not change. Each change has a fingerprint that stays while other parts of the document change.
     ///
-    /// Exit code: 0 if no change fails, 1 if a change fails or an approval or severity has a problem, 2 if an argument is
-    /// wrong or a file cannot be read.
+    /// Exit code: 0 if each change is approved or milder than the class of `--fail-on`; 1 if a change is neither, or an approval or
+    /// severity has a problem; 2 if an argument is wrong or a file cannot be read.
     Diff(Diff),
 
     /// Send the same requests to two servers and explain each difference between their answers
     ///
     /// The documents of the two servers are compared, as `contract diff` compares them. Each request is sent to both servers.
-    /// Each answer must be one that its server's document describes. If two answers differ, the difference must follow from
-    /// a change between the documents, or the request's line in the corpus must name its cause. The requests may write: use stores whose
-    /// content may change.
+    /// Each answer must match the document of its server. If two answers differ, the difference must follow from a change between the
+    /// documents, or the line of the request in the corpus (the file of requests) must state the cause of the difference. The requests may
+    /// write: use stores whose content may change.
     ///
     /// Exit code: 0 if each difference is documented, 1 if one is not, 2 if an argument is wrong, a file cannot be read or a
     /// server does not answer.
@@ -65,7 +65,8 @@ pub struct Diff {
 
     /// Notes to print in the report, as JSON: `{"notes": [{"note": TEXT, "fingerprints": [...]}], "unshown": [{"key", "old", "new"}]}`
     ///
-    /// `notes` are about changes, `unshown` about behaviour that no document shows; each of the two may be left out.
+    /// `notes` are about changes. `unshown` lists differences in behaviour that no document shows: `key` is the name of a difference, `old`
+    /// and `new` describe the behaviour in words. Each of the two lists may be left out.
     #[arg(long, env = "COUNTERPART_NOTES", value_name = "FILE")]
     notes: Option<String>,
 

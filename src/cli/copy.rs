@@ -38,9 +38,10 @@ const WRITE_PAUSE_FACTOR: u32 = 10;
 
 #[derive(Args, Debug)]
 pub struct CopyArgs {
-    /// The copy: a file, in the format of `export`, or the URL of a PostgreSQL database, postgres://…
+    /// The copy: FILE, a file in the format of `export`, or the URL of a PostgreSQL database, postgres://…
     ///
-    /// Beside FILE, FILE.copy-state keeps the position. In PostgreSQL the records are in the table `counterpart_records`.
+    /// FILE.copy-state, next to FILE, holds the records and the position of the copy in the change feed; keep it. In PostgreSQL the records
+    /// are in the table `counterpart_records`.
     #[arg(long, env = "COUNTERPART_COPY_TO", value_name = "FILE|URL")]
     to: String,
 

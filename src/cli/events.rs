@@ -14,7 +14,7 @@ const PAGE: i64 = 500;
 
 #[derive(Args, Debug)]
 pub struct EventsArgs {
-    /// The store
+    /// The id of the store
     #[arg(long, env = "COUNTERPART_STORE", value_name = "ID")]
     store: String,
 

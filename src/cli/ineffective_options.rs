@@ -4,7 +4,8 @@ use clap::{ArgAction, ArgMatches, Command, error::ErrorKind, parser::ValueSource
 
 use crate::config::is_switched_on;
 
-/// Options that every command accepts, although they have no effect on some commands: the command, the options, and the reason.
+/// Options that every command accepts, although some commands do not use them. Each entry is a command, the ids of the options without
+/// effect on it, and the reason that an error message gives.
 const UNUSED: [(&str, &[&str], &str); 8] = [
     ("demo", &["database_url", "connections", "allow_private_targets", "secret_key_file", "secret_key", "index_dir"], DEMO),
     ("openapi", DATABASE, NO_DATABASE),

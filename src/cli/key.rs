@@ -24,7 +24,7 @@ pub enum KeyCommand {
     Create {
         #[command(flatten)]
         store: StoreArg,
-        /// The purpose of the key
+        /// The name of the key, for example its purpose
         #[arg(long, env = "COUNTERPART_NAME")]
         name: String,
         /// The scopes of the key, separated by commas; a write scope includes the read scope of the same records

@@ -111,9 +111,9 @@ async fn serve(server: impl ServerHandler) -> CliResult {
 /// The size of the buffer between standard input and rmcp (the protocol library), in bytes.
 const STDIN_BUFFER_BYTES: usize = 64 * 1024;
 
-/// Passes the lines of standard input to rmcp, the protocol library. Until the first request other than `server/discover`, rmcp would stop
-/// serving at a line that is not a request, for example the cancellation of a request that was already answered. So up to that request,
-/// lines that are not requests are dropped.
+/// Passes the lines of standard input to rmcp, the protocol library. At first, this function drops lines that are not requests, such as the
+/// cancellation of a request that was already answered: rmcp would stop serving at such a line. From the first request other than
+/// `server/discover` on, everything is passed.
 async fn forward_input(input: impl AsyncRead + Unpin, output: &mut (impl AsyncWrite + Unpin)) -> std::io::Result<()> {
     let (mut input, mut line, mut has_begun) = (BufReader::new(input), Vec::new(), false);
     while !has_begun {

@@ -29,8 +29,8 @@ pub enum MessageCommand {
     /// Receive inbound messages, one per line; each is stored before the next is read. The output has one line per message, which lists
     /// under `ignored` the optional values that could not be stored
     Receive(Receive),
-    /// List messages that their channel has not accepted, with the reason: those that wait, and those that failed, which are kept for at
-    /// least 30 days; one JSON object per line
+    /// List the messages that their channel has not accepted, with the reason, one JSON object per line. These are messages that wait for
+    /// an attempt, and messages that failed. Failed messages are listed for at least 30 days
     Undelivered(UndeliveredArgs),
     /// Queue a failed message again, or make the next attempt for a waiting message due now; a running server makes the attempt
     Retry(RetryArgs),
@@ -58,7 +58,7 @@ pub struct RetryArgs {
     /// The sending store
     #[arg(long, env = "COUNTERPART_STORE", value_name = "ID")]
     store: String,
-    /// The message, as `message undelivered` lists it
+    /// The messageId, as `message undelivered` shows it
     #[arg(long, env = "COUNTERPART_MESSAGE", value_name = "ID")]
     message: String,
 }

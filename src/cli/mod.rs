@@ -121,7 +121,7 @@ pub enum Command {
 /// The store that a command is about.
 #[derive(Args, Debug)]
 pub struct StoreArg {
-    /// The store
+    /// The id of the store
     #[arg(long, env = "COUNTERPART_STORE", value_name = "ID")]
     pub store: String,
 }

@@ -11,7 +11,7 @@ pub enum ScaleCommand {
     Distribute,
     /// List every store and the node that has its records, one JSON object per line
     Status,
-    /// Move a store's records to another node while servers run; writes of its shard wait meanwhile
+    /// Move a store's records to another node while servers run. Writes to the store, and to other stores in its shard, may wait meanwhile
     Move(MoveArgs),
 }
 

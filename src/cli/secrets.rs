@@ -10,7 +10,8 @@ use crate::{app::open_migrated, config::Config, store::settings::encryption_keys
 pub enum SecretsCommand {
     /// Print how many secrets are encrypted with each key, one JSON object per line
     List,
-    /// Encrypt every secret with the first key; if the program manages the key file, a new key is added to it first
+    /// Encrypt every secret again, with the key at the beginning of the key file. If the program manages the key file itself, it puts a new
+    /// key there before that
     Rotate,
 }
 

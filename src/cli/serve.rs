@@ -164,7 +164,8 @@ fn address(text: &str) -> Result<String, String> {
 }
 
 impl Listen {
-    /// Returns the host of the listen address; an empty list if the server listens on every address of the machine.
+    /// Returns the host of the listen address, by which clients may reach the assistant tools. Returns no host if the server listens on
+    /// every address of the machine, since the listen address then names no particular host.
     pub fn hosts(&self) -> Vec<String> {
         let host = self.listen.rsplit_once(':').map_or("", |(host, _)| host);
         if matches!(host, "0.0.0.0" | "[::]") { Vec::new() } else { vec![host.to_owned()] }

@@ -50,7 +50,7 @@ pub enum SettingsCommand {
 
 #[derive(Args, Debug)]
 pub struct Whose {
-    /// The store
+    /// The id of the store
     #[arg(long, env = "COUNTERPART_STORE", value_name = "ID")]
     store: String,
     /// The userId of an owner or admin of the store

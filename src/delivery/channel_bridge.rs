@@ -76,8 +76,9 @@ impl BridgeConnector {
         let secrets = self.endpoint.secrets.as_ref().map_err(|reason| transient_failure(reason.clone(), None))?;
         match http_client.post(url, outbox_entry.message_id.as_str(), clock.now(), secrets, body).await {
             Ok(received) => classify_bridge_response(&received),
-            // Every request without a response is a transient failure, even if the host name has no public address: the name may get a
-            // public address later, and a different class of failure would show whether the name exists.
+            // Every request without a response is a transient failure, even if the host name has no public address. The name may get a
+            // public address later. And if the class of the failure differed, a user who sets the URL of a bridge could find out which
+            // internal names exist.
             Err(reason) => Err(transient_failure(reason, None)),
         }
     }

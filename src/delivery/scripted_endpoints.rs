@@ -17,7 +17,7 @@ use tokio::{
 use crate::domain::webhooks::SigningSecret;
 pub(crate) use crate::service::test_service::service;
 
-/// The initial time of the fake clock.
+/// The initial time of the fake clock, in Unix milliseconds.
 pub const START: i64 = 1_700_000_000_000;
 
 /// The time-out of requests to endpoints in most tests of delivery.

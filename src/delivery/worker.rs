@@ -244,9 +244,9 @@ pub fn jitter(clocks_and_ids: &ClocksAndIds) -> f64 {
     f64::from(getrandom::u32().unwrap_or(u32::MAX / 2)) / f64::from(u32::MAX)
 }
 
-/// Backoff for recording an outcome when the database fails: without the record, a delivered item would be sent a second time. All pauses
-/// together are shorter than the part of the lease (the time limit of the claim) that is left after the attempt's time-out. So the lease
-/// expires first only if the writes themselves are slow.
+/// The pauses between the tries to record an outcome while the database fails. Without the record, a delivered item would be sent a second
+/// time. The pauses end before the lease (the time limit of the claim) expires, even if the attempt took its whole time-out. So the lease
+/// expires before the last try only if the writes themselves are slow.
 const OUTCOME_WRITE_BACKOFF: [Duration; 4] =
     [Duration::from_millis(20), Duration::from_millis(500), Duration::from_secs(3), Duration::from_secs(10)];
 

@@ -71,10 +71,11 @@ pub const SHOW_OPERATORS: [&str; 10] = [
     "not_in",
 ];
 
-/// The limit of values of a multi-valued ticket field whose definition has no limit.
+/// The maximum number of values in a multi-valued ticket field, unless the definition of the field states another maximum.
 pub const MAX_VALUES: i64 = 100;
 
-/// The limit of values of a multi-valued contact field whose definition sets no smaller limit (API contract, section 8).
+/// The maximum number of values in a multi-valued contact field, unless the definition of the field states a smaller maximum (API contract,
+/// section 8).
 pub const MAX_CONTACT_VALUES: i64 = 10;
 
 /// Validation of a field value before it is written.
@@ -85,7 +86,7 @@ impl Field {
         self.validate_up_to(MAX_VALUES, value)
     }
 
-    /// Checks a value as [`Field::validate`] does. `most` is the limit of values for a definition that has no limit of its own.
+    /// Checks a value as [`Field::validate`] does. `most` is the maximum number of values if the definition of the field states none.
     pub fn validate_up_to(&self, most: i64, value: Value) -> Result<Option<Value>, ValueError> {
         let kind = self.kind();
         let value = match value {
@@ -139,7 +140,8 @@ impl Field {
 /// not safe.
 fn is_web_address(text: &str) -> bool {
     let begins = |scheme: &str| text.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme));
-    // The URL parser would ignore line breaks and tabs in the text, and spaces around it. So this check refuses all of these.
+    // The URL parser would silently drop line breaks, tabs, and spaces at both ends of the text. So a text with any of these is refused.
+    // Spaces at the beginning need no check here: the text must begin with a scheme.
     let is_clean = text.trim_end() == text && !text.contains(char::is_control);
     is_clean && (begins("https://") || begins("http://")) && Url::parse(text).is_ok()
 }
@@ -181,7 +183,7 @@ pub const TICKET_DISPLAY_TYPES: [(&str, &[&str]); 11] = [
     ("url", &["string"]),
 ];
 
-/// The number of display types that a contact field may have: all of [`TICKET_DISPLAY_TYPES`] except the last two.
+/// How many of the [`TICKET_DISPLAY_TYPES`] are permitted for contact fields: the first nine.
 pub const CONTACT_DISPLAY_TYPES: usize = 9;
 
 /// The type of one value.

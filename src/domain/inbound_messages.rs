@@ -14,8 +14,8 @@ use super::{
     unicode_text::unfolded,
 };
 
-/// The maximum number of characters in an id that a channel gives to a thread, a message or a sender. A much longer id would not fit into a
-/// database index.
+/// The maximum number of characters in a name. Here, a name is an id that a channel gives to a thread, a message or a sender. A much longer
+/// name would not fit into a database index.
 pub const MAX_NAME_CHARS: usize = 512;
 
 /// The error text for a `referenceId` (the id that a channel gives to a thread) that is not valid on WhatsApp.
@@ -111,8 +111,9 @@ pub struct Person {
 }
 
 impl Inbound {
-    /// Normalises the sender's details and the subject. Removes each invalid value, and returns its name with the reason. The message
-    /// itself is never refused because of these properties: channels do not send a refused message again, so it would be lost.
+    /// Normalises the sender's details and the subject. Removes each property with an invalid value, and returns the names of these
+    /// properties with the reasons. The message itself is never refused because of these properties: channels do not send a refused message
+    /// again, so it would be lost.
     pub fn normalise_details(&mut self, channel: &str) -> Vec<Ignored> {
         let not_text = |member| Ignored { member, reason: "must be a string".to_owned() };
         let mut ignored: Vec<Ignored> = std::mem::take(&mut self.not_texts).into_iter().map(not_text).collect();

@@ -50,9 +50,9 @@ impl RequestSignature {
     pub fn read(id: Option<&str>, time: Option<&str>, signature: Option<&str>) -> Result<Self, String> {
         let missing = |name: &str| format!("`{name}` is missing; a signed request has `{ID}`, `{TIME}` and `{SIGNATURE}`");
         let id = id.ok_or_else(|| missing(ID))?;
-        // The signed text is `ID.TIME.BODY`, and the body is a JSON object. The id must not contain `{`, so the body begins at the first
-        // `{` of this text. The text can then be divided into its three parts in one way only, and a signature cannot be used for another
-        // id, time or body.
+        // The signed text is `ID.TIME.BODY`. It must be possible to divide the text into its three parts in one way only, so that a
+        // signature cannot be used for another id, time or body. The body, a JSON object, begins at the first `{`, since the id must not
+        // contain `{`. The time has no dot, so it stands between the last two dots before the body.
         if id.is_empty() || id.len() > MAX_ID_BYTES || !id.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'{') {
             return Err(format!("`{ID}` must have 1 to {MAX_ID_BYTES} visible ASCII characters other than `{{`"));
         }

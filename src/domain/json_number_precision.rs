@@ -64,9 +64,9 @@ fn changed(json: &str) -> Option<&str> {
     }
 }
 
-/// Whether a number keeps its value when it is parsed as a 64-bit integer or, if it is not such an integer, as a double, and is then
-/// written as JSON again. This check writes the double with `serde_json`, which also writes the responses. Rust's standard library might
-/// write another decimal, since two decimals of 17 digits can be equally near to the same double.
+/// Whether a number keeps its value when it is parsed and then written as JSON again. A number is parsed as a 64-bit integer if it is one,
+/// and otherwise as a double. This check writes the double with `serde_json`, as the responses do. Rust's standard library may choose other
+/// digits: a double can lie in the middle between two decimals of 17 digits.
 fn is_kept(number: &str) -> bool {
     if number.parse::<i64>().is_ok() || number.parse::<u64>().is_ok() {
         return true;

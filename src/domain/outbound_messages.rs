@@ -33,7 +33,7 @@ pub struct OutboxEntry {
     /// The kind of the message, such as [`HUMAN_AGENT`], for channels that need it.
     pub kind: Option<String>,
     pub content: Content,
-    /// The sender.
+    /// Who sent the message, such as a user or an API key.
     pub actor: Actor,
     /// The ticket that was open at the time of sending.
     pub ticket_id: Option<TicketId>,
@@ -244,7 +244,8 @@ const SENDABLE: [&str; 3] = ["APPROVED", "REINSTATED", "FLAGGED"];
 pub enum Unsendable {
     Status(String),
     Named,
-    /// The template needs a value outside of its body. Contains a description of that value.
+    /// The template needs a value in another part than its body, such as an image in its header. Only placeholders in the body can be
+    /// filled in. Contains a description of that value.
     BeyondBody(String),
     /// The filled-in text is too long. Contains the reason.
     TooLong(String),

@@ -12,8 +12,8 @@ pub struct Position {
     pub id: String,
     /// Set only in a search by relevance, whose hits are sorted by score first.
     pub rank: Option<Rank>,
-    /// The snapshot whose order all pages of the list show. Set only for a list whose rows can change their sort position: for example, a
-    /// ticket moves to the front of its list when a message arrives.
+    /// The snapshot that fixes the order of the rows for all pages of the list, so that no row is skipped or repeated. Set only for a list
+    /// whose rows can move: for example, a ticket moves to the front of its list when a message arrives.
     pub as_of: Option<AsOf>,
 }
 
@@ -69,7 +69,8 @@ impl<T> Page<T> {
         Self { rows, next, total: None }
     }
 
-    /// Returns the number of rows of the whole list, if this is the only page of the list. `asked` is the request for the page.
+    /// Returns the number of rows of the whole list if this is the only page of the list; then no query needs to count them. `asked` is the
+    /// request for the page.
     pub fn whole(&self, asked: &PageRequest) -> Option<u64> {
         (asked.after.is_none() && self.next.is_none()).then_some(self.rows.len() as u64)
     }

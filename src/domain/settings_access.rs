@@ -104,7 +104,7 @@ impl FormerSecrets {
         entry
     }
 
-    /// Returns the time at which the former secrets become invalid at the latest.
+    /// Returns the time at which the former secrets become invalid, unless they expire before it.
     pub fn end(self, now: Timestamp, overlap_millis: i64) -> Timestamp {
         match self {
             Self::Overlap => now.plus_millis(overlap_millis),
@@ -138,7 +138,8 @@ impl CredentialKind {
     }
 }
 
-/// An authenticated user of a store, with a valid credential.
+/// The user of a valid credential (link, session or token) for the settings of a store. Only owners and admins may manage the settings
+/// ([`Self::may_manage`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Manager {
     pub store_id: StoreId,

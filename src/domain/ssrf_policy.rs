@@ -95,8 +95,8 @@ impl Targets {
         }
     }
 
-    /// Refuses a URL without a host, and a URL whose host is a literal IP address, in any notation, that is not permitted. A literal
-    /// address needs a check of its own: the resolver, which checks the addresses of host names, is not called for it.
+    /// Refuses a URL without a host, and a URL whose host is a forbidden IP address, in any notation. Host names are accepted here: the
+    /// resolver checks their addresses later. It is not called for a host that is an IP address.
     pub fn check(self, url: &Url) -> Result<(), TargetNotPermitted> {
         let address = match url.host() {
             Some(Host::Ipv4(four)) => IpAddr::V4(four),

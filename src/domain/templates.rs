@@ -126,8 +126,8 @@ mod tests {
             (json!({"type": "CAROUSEL", "cards": []}), "a CAROUSEL"),
             (json!({"type": "LIMITED_TIME_OFFER", "limited_time_offer": {"has_expiration": true}}), "an offer that expires"),
             (json!({"type": "FOOTER", "text": "{{1}}"}), "a placeholder in its FOOTER"),
-            // Only the first component of the type `BODY`, in upper case, counts as the body. Placeholders of other components are
-            // reported.
+            // A component of the type `body`, in lower case, is not the body of the template. So its placeholder is reported, as in any
+            // other component.
             (json!({"type": "body", "text": "{{1}}"}), "a placeholder in its BODY"),
         ] {
             assert_eq!(beyond(component.clone()).as_deref(), Some(what), "{component}");

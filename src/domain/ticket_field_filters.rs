@@ -18,8 +18,8 @@ pub struct FieldTest {
     pub test: Test,
 }
 
-/// The primitive tests to which the operators are reduced. The list of a test contains at least one value, no duplicates, and only values
-/// of the same type.
+/// The primitive tests to which the operators are reduced. If a variant has a list, the list contains at least one value, no duplicates,
+/// and only values of the same type.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Test {
     Present,

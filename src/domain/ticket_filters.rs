@@ -1,5 +1,5 @@
-//! Ticket filters of POST /tickets/list (API contract, section 4.2). The code that reads a request checks the form of the filter. Whether
-//! its field ids and values match the field definitions of the tenant (store) is checked later, by `domain::ticket_field_filters`. Then
+//! Ticket filters of POST /tickets/list (API contract, section 4.2). The form of a filter is checked when the request is read. Later
+//! `domain::ticket_field_filters` checks its field ids and values against the field definitions of the store (tenant). Then
 //! `store::tickets::filter` converts the filter to SQL.
 
 use serde_json::Value;
@@ -9,8 +9,9 @@ use super::{
     time::Timestamp,
 };
 
-/// A ticket filter. An absent or empty property selects all tickets, with two exceptions. [`Self::shown`] decides which tickets empty
-/// `statuses` select. `is_spam` selects only spam if it is true, and only other tickets if it is false.
+/// A ticket filter. An absent or empty property does not restrict the result, with one exception: if `statuses` is empty, [`Self::shown`]
+/// decides which tickets are selected. `is_spam` always restricts the result: it selects only spam tickets (true), or only tickets that are
+/// not spam (false).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TicketFilter {
     pub statuses: Vec<Status>,

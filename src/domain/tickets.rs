@@ -69,8 +69,9 @@ pub struct TicketWindow {
 /// The resolution statuses (contract, section 4.2). A ticket filter also accepts `none`, which is not a status.
 pub const RESOLUTION_STATUSES: [&str; 4] = ["human", "automation", "ai_full_resolution", "ai_partial_resolution"];
 
-/// The maximum number of digits of an amount of money, in total and after the decimal point.
+/// The maximum number of digits of a revenue, before and after the decimal point together. A zero before the point does not count.
 const REVENUE_DIGITS: usize = 15;
+/// The maximum number of digits of a revenue after the decimal point.
 const REVENUE_DECIMALS: usize = 4;
 
 /// Whether a number can be a ticket's revenue: not negative, and with few enough digits to be exact as a double.

@@ -68,7 +68,8 @@ impl FromStr for Timestamp {
 pub struct Bound {
     /// Milliseconds since the Unix epoch, rounded down.
     floor: i64,
-    /// The part of the instant beyond `floor`: twice its nanoseconds, plus 1 if the instant has digits finer than a nanosecond.
+    /// The part of the instant after `floor`, in half nanoseconds. An odd value stands for an instant with digits finer than a nanosecond,
+    /// which is later than the instant without these digits.
     rest: u32,
 }
 

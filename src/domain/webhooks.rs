@@ -101,8 +101,9 @@ impl SigningSecret {
     }
 }
 
-/// How long the former signing secret of a webhook or a bridge stays valid after a rotation (the replacement by a new secret), in
-/// milliseconds. During this time deliveries are signed with both secrets.
+/// How long the former signing secret of a webhook or a bridge stays valid after a rotation (the replacement by a new secret) with
+/// `FormerSecrets::Overlap`, in milliseconds. During this time, requests to the webhook or bridge are also signed with the former secret,
+/// and a bridge may still sign its own requests with it.
 pub const ROTATION_MILLIS: i64 = 24 * HOUR;
 
 const SECOND: i64 = 1000;

@@ -4,8 +4,8 @@
 //! them. This module has the part that both revisions share. What differs comes from the module `revision`: types from `revision::wire`,
 //! and values from `revision::RULES`.
 //!
-//! The modules, from the lowest layer to the highest (a module imports only modules above it in this list, and `tests/architecture` checks
-//! this rule):
+//! The modules, from the lowest layer to the highest. A module imports only modules that stand before it in this list (`tests/architecture`
+//! checks this).
 //!
 //! - [`machinery`]: infrastructure that every operation uses.
 //! - [`schemas`]: JSON types that several operations return or accept.

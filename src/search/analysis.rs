@@ -3,12 +3,13 @@
 //! A text is folded (case, Unicode form, diacritics of Latin, Greek and Cyrillic), then cut into terms:
 //!
 //! - words, in scripts that put spaces between words;
-//! - bigrams of adjacent graphemes, and the last grapheme of each run (an unbroken text), in Han, Kana, Thai, Lao, Khmer and Burmese, where
-//!   word segmentation would need a dictionary;
+//! - in Han, Kana, Thai, Lao, Khmer and Burmese, where finding the words would need a dictionary: bigrams of adjacent graphemes, and a term
+//!   for the last grapheme of each run (a text without spaces between words);
 //! - emoji and other symbols, without skin tone;
 //! - 4-grams of the digits of a number, across the separators of phone numbers;
-//! - prefixes of words, of one or two characters, and single graphemes. A search for such a prefix looks up this one term, since the words
-//!   that begin with the prefix are too many to look up.
+//! - the first character, and the first two characters, of each word;
+//! - single graphemes of a run. A search for such a grapheme, or for a prefix of one or two characters, looks up this one term: too many
+//!   terms begin with it to look up all of them.
 //!
 //! Called by `query` and `record_terms`. Guarantees: Each term has a position, except prefixes of words and single graphemes (see
 //! [`SHORT`]). Between two terms that must not count as adjacent, the positions have a gap. No term is longer than `TERM_MAX` bytes.
@@ -22,7 +23,8 @@ use crate::domain::unicode_text::{self, is_unspaced};
 /// another version is rebuilt.
 pub const VERSION: u32 = 4;
 
-/// Separates the two graphemes of a bigram, and follows the last grapheme of a run. No word, grapheme or symbol contains this character.
+/// Separates the two graphemes of a bigram. In the term for the last grapheme of a run, it follows the grapheme. No word, grapheme or
+/// symbol contains this character.
 pub const PAIR: char = '\u{1}';
 /// First character of a digit 4-gram.
 pub const DIGITS: char = '\u{2}';
@@ -328,7 +330,8 @@ pub fn stands_alone(folded: &str, number: &Number) -> bool {
     !folded[..number.from].chars().next_back().is_some_and(part_of_word) && !folded[number.to..].chars().next().is_some_and(part_of_word)
 }
 
-/// Writes the bigram of a grapheme and the next grapheme, if there is one, into the buffer.
+/// Writes the bigram of a grapheme and the next one into the buffer. `second` is `None` for the last grapheme of a run, whose term is the
+/// grapheme followed by [`PAIR`].
 pub fn pair(buffer: &mut String, first: &str, second: Option<&str>) {
     buffer.clear();
     buffer.push_str(first);

@@ -22,10 +22,10 @@
 //! between the first page and the last appears exactly once. A record that changes in this time may appear twice or not at all, since its
 //! score or its time, and so its place in the order, may change.
 //!
-//! Visibility: a search sees every write that was acknowledged before the search, whichever process made it. There is one exception. If
-//! the index lacks more changes than a search can apply, or if one of these changed the subject of a conversation, the search leaves the
-//! changes of other processes to the background worker. They become visible once the worker has indexed them. While the index is being
-//! built, searches are refused; all other operations work.
+//! Visibility: a search sees every write that was acknowledged before the search, whichever process made it. There is one exception. The
+//! search leaves the changes of other processes to the background worker if there are more of them than a search can apply, or if one of
+//! them changed the subject of a conversation, which concerns all messages of the conversation. Such changes become visible once the worker
+//! has indexed them. While the index is being built, searches are refused; all other operations work.
 
 mod analysis;
 mod fast_fields;

@@ -53,7 +53,8 @@ use crate::{
 const OVERLAY_MAX_RECORDS: usize = 1000;
 const OVERLAY_MAX_BYTES: usize = 64 * 1024 * 1024;
 /// `PLACES` is the limit of entries per read of the change log; an entry may name several records. `PART` is the limit of changed records
-/// per read that go into the overlay. If there are more, the worker writes them directly to the disk.
+/// per read for the overlay. If a read has more changed records, or does not reach the end of the log, the worker writes its records
+/// directly to the disk (see [`is_bulk`]).
 pub const PLACES: i64 = 500;
 pub const PART: usize = 500;
 /// The limit of records whose texts one SQL statement reads. The limit is small, since a text may be a megabyte long.
@@ -255,8 +256,8 @@ impl SearchOverlay {
             } else if one.kind == RETITLED {
                 let messages = in_time(self.db.conversation_messages(&one.store, &one.id)).await?;
                 ids.entry((one.store.clone(), SearchableKind::Message)).or_default().extend(messages);
-                // A write of this process may have inserted one of these messages, and may report it only later, with its older content.
-                // From here on such a report is not used: the message is read from the database.
+                // A write of this process may have inserted one of these messages, but queue the inserted content only later. By then the
+                // content is outdated. In the new epoch the overlay does not use it, and reads the message from the database.
                 self.db.end_own_epoch();
             }
         }
@@ -307,7 +308,8 @@ impl SearchOverlay {
             }
             view.fresh.insert(key, fresh.into());
         }
-        // Short texts reach the limit of records before that of bytes, so the bytes are summed up only after long texts.
+        // With short texts, the limit of records is reached before the limit of bytes. So the bytes of all texts are summed up only if this
+        // call added much text.
         if view.fresh.len() > OVERLAY_MAX_RECORDS || (bytes > AT_ONCE && is_full(view)) {
             self.wake.notify_one();
         }
@@ -359,10 +361,11 @@ impl ChangeLogProgress {
     }
 
     /// Drops the content of each insert in `own` whose record may already be in the overlay or the index. Such a record must not be added
-    /// as a new record, so its current state is read from the database. There are two cases. First, a change at the insert's position or a
-    /// later one was applied before (`position <= newest`). Second, the record was read from the database without the log: by the index
-    /// build, or together with all messages of its conversation. Each read of that kind begins a new epoch (see `own_epoch`), so the epoch
-    /// of the insert is a former one.
+    /// as a new record, so its current state is read from the database. There are two cases:
+    ///
+    /// - A change at the position of the insert, or at a later position, was applied before (`position <= newest`).
+    /// - The record was read from the database without the log: by the index build, or together with all messages of its conversation. A
+    ///   new epoch begins after each such read (see `own_epoch`), so the insert has an earlier epoch.
     fn distrust_inserts(&mut self, epoch: u64) {
         for one in &mut self.own {
             one.inserted.take_if(|inserted| one.position <= self.newest || inserted.epoch != epoch);

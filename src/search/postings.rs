@@ -101,8 +101,7 @@ impl PostingOpener<'_> {
                 let (infos, last) = self.range(beginning, beginning, self.budget)?;
                 self.budget = self.budget.saturating_sub(infos.len());
                 let walks = infos.iter().map(|(_, info)| self.list(info)).collect::<tantivy::Result<_>>()?;
-                // The lists by frequency (see `FrequencyLists`) of the words whose lists were opened above, from the first of these words
-                // to `last`.
+                // The frequency lists (see `FrequencyLists`) of the words that were found above. `last` is the last of these words.
                 let often = self.range(&frequency_prefix(beginning, false), &frequency_prefix(&last, true), usize::MAX)?.0;
                 (Union::of(walks), if infos.is_empty() { vec![] } else { often })
             }
@@ -160,8 +159,7 @@ impl PostingOpener<'_> {
 
     /// Returns the posting lists of the terms between two prefixes: from the first term that begins with `from` to the last term that
     /// begins with `to`. Stops after `most` lists, but returns at least one if there is any. Also returns the last of the terms. The number
-    /// with each list is its frequency if the list is one of those by frequency (see [`FrequencyLists`]). For other lists this number has
-    /// no meaning.
+    /// with each list is its frequency, if it is a frequency list (see [`FrequencyLists`]). For other lists the number has no meaning.
     fn range(&self, from: &str, to: &str, most: usize) -> tantivy::Result<(FrequencyLists, String)> {
         let from = format!("{}{from}", self.prefix);
         let mut to = format!("{}{to}", self.prefix).into_bytes();
@@ -229,8 +227,8 @@ impl PostingIterator {
         bound.min(MAX_TERM_FREQUENCY)
     }
 
-    /// Returns an upper bound of the frequency that is never higher than [`Self::bound`]. 0 means that the candidate is no hit. This call
-    /// may cost more than [`Self::bound`]: for a phrase, it moves the posting lists of all terms to the candidate.
+    /// Returns an upper bound of the frequency, which is at most [`Self::bound`]. 0 means that the candidate is no hit. This call may cost
+    /// more than [`Self::bound`]: for a phrase, it moves the posting lists of all terms to the candidate.
     pub fn most(&mut self) -> u32 {
         match self {
             Self::Phrase(phrase) => phrase.most(phrase.lead.document()).min(MAX_TERM_FREQUENCY),
@@ -363,7 +361,8 @@ fn seek(postings: &mut SegmentPostings, target: DocId) -> DocId {
 }
 
 impl Phrase {
-    /// Returns the frequency of the phrase's least frequent term in the document; 0 if a term is missing.
+    /// Returns an upper bound of the phrase's frequency in the document: the frequency of the term that occurs least often there. 0 if a
+    /// term is missing.
     fn most(&mut self, document: DocId) -> u32 {
         let mut least = u32::MAX;
         for (_, postings) in &mut self.parts {

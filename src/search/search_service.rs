@@ -322,9 +322,9 @@ impl IndexWorker {
         let _exclusive = self.shared.front.by_store_searches.write().await;
         let mut followed = self.shared.front.followed.lock().await;
         followed.go_on_from(self.committed.clone());
-        // The queued changes of this process are dropped: the index contains those up to its log position, and the log lists the later
-        // ones. The build may also have read messages whose inserts are queued only afterwards. The new epoch marks these inserts as old,
-        // so the overlay reads the messages from the database.
+        // The queued changes of this process are dropped: those up to the log position of the index are in the index, and the log lists the
+        // others. A write may queue an insert only after this, although the build has already read the message. The new epoch marks such an
+        // insert as old, so the overlay reads the message from the database.
         self.shared.front.db.end_own_epoch();
         self.shared.front.drop_own_changes(&mut followed);
         let index = self.index.lock().unwrap_or_else(PoisonError::into_inner);

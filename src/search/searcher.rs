@@ -1,16 +1,17 @@
 //! Query evaluation: the top hits across the index segments and the in-memory overlay, with early termination.
 //!
 //! The documents of a segment are sorted by text length and, at equal length, newest first. There are separate posting lists of the records
-//! that contain a term twice, three times and so on (impact-ordered). A segment is searched in several passes. All candidates of a pass
-//! have the same frequency of each condition of the search, or the same upper bound of the frequency. The texts get longer during a pass,
-//! and a longer text scores lower, so the maximum score of the candidates never rises. A pass ends as soon as the page is full and no
-//! further candidate can enter it. A later page begins with a binary search for the place where the former page ended. So a frequent term
-//! costs hardly more than a rare term. There is no cache: the first search costs the same as later searches, except for disk reads.
+//! that contain a term twice, three times and so on (impact-ordered). A segment is searched in several passes. For each condition of the
+//! search, a pass either fixes the frequency (or an upper bound of it), or assumes the highest frequency that occurs (see `ScanPass`). So
+//! the maximum score of a candidate depends only on the length of its text. The texts get longer during a pass, and a longer text scores
+//! lower, so the maximum score never rises. A pass ends as soon as the page is full and no further candidate can enter it. A later page
+//! begins with a binary search for the place where the previous page ended. So a frequent term costs hardly more than a rare term. There is
+//! no cache: the first search costs the same as later searches, except for disk reads.
 //!
 //! The cost still grows with the length of the posting lists in three cases. First, terms that seldom occur together, or seldom as the
-//! searched phrase, have many candidates but few hits. Second, if several terms are each repeated within many records, a pass has only a
-//! weak bound of the scores, since it assumes the maximum frequency of the other terms. Third, a count visits all hits; only revision A of
-//! the API counts, and only contacts.
+//! searched phrase, have many candidates but few hits. Second, if many records repeat several terms, most hits score far below the maximum
+//! of their pass, which assumes the highest frequency of some terms. So the pass ends late. Third, a count visits all hits; only revision A
+//! of the API counts, and only contacts.
 //!
 //! Called by `search_service` and `overlay`. Guarantees: The sort key of a hit (score, instant, id) depends only on its record and on the
 //! weights of the search. The pages equal those of an exhaustive evaluation, unless the search exceeds `BUDGET` or `CONDITIONS`. The

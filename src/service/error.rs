@@ -13,7 +13,8 @@ pub enum Error {
     /// A record that is not in the store. `field` is the request property that contains the id of the record.
     #[error("`{field}`: {reason}")]
     NotFound { field: String, reason: String },
-    /// The record changed, is in another state, or would collide with another record. `field` is a path in the request.
+    /// A conflict with the current data: the record changed after the client read it, is in a state that does not permit the request, or
+    /// would collide with another record. `field` is a path in the request.
     #[error("`{field}` {reason}")]
     Conflict { field: String, reason: String },
     /// The caller is not permitted to do what the request asks for. `field` is a path in the request.

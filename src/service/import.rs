@@ -54,7 +54,7 @@ pub use schema::{EXAMPLE, schema};
 const QUEUE: usize = 2;
 
 /// A callback that receives the number of bytes that were processed, and the total number of bytes. Both count each byte of the input once
-/// for each pass.
+/// for each pass over the input that the progress counts (see `PASSES` in `reader`).
 pub type Progress = Arc<dyn Fn(u64, u64) + Send + Sync>;
 
 /// The options of an import.
@@ -140,8 +140,8 @@ pub async fn run(
                 import.commit(db).await?;
             }
             summary.exclusive = db.is_one_writer().then(|| begun.elapsed());
-            // On PostgreSQL, batches and replaced tickets leave each stored total (a number of tickets or contacts) as several partial
-            // counts. Until these are replaced by their sum, every request for a first page with a total has to add them up.
+            // On PostgreSQL, an import leaves each stored total (a number of tickets or contacts) in several rows, whose values every
+            // request for a first page with a total has to add up. Here the rows of each total are replaced by one row with their sum.
             if !options.dry_run
                 && let Err(error) = db.compact_totals().await
             {

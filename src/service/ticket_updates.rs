@@ -39,7 +39,7 @@ pub struct Closing {
     pub ticket_id: TicketId,
     pub handled_by: Option<UserId>,
     pub is_converted: Option<bool>,
-    /// The revenue, as the text of a JSON number.
+    /// The revenue in `currency` or, if that is absent, in the store's currency. It is the text of a JSON number, so that no digit is lost.
     pub total_revenue: Option<String>,
     pub currency: Option<String>,
     pub fields: Entries,
@@ -226,8 +226,8 @@ impl Service {
     }
 }
 
-/// Sets fields on a ticket, and in the rows that ticket filters read. Returns the actual changes, in the order of the request. Does not
-/// save the ticket itself.
+/// Sets fields on a ticket in memory, and writes the rows that ticket filters read. The caller saves the ticket. Returns the actual
+/// changes, in the order of the request.
 async fn set_fields(
     change: &WriteTransaction<'_>,
     ticket: &mut Ticket,

@@ -12,13 +12,13 @@ use crate::domain::{
     undelivered_messages::UndeliveredMessage,
 };
 
-/// The request property with the id of the message to send again.
+/// The request property with the id of the message to retry. Errors name this property.
 const RETRIED: &str = "messageId";
 
 impl Service {
-    /// Returns at most `limit` messages whose delivery is in the state `state` (pending or failed): pending messages, the last queued
-    /// first, or failed messages, the last failure first. With `after`, only messages that follow this message in the list. Fails if
-    /// `after` is not in the list.
+    /// Returns at most `limit` messages whose delivery is in the state `state` (pending or failed). Pending messages are sorted by the time
+    /// at which they were queued, failed messages by the time at which they failed, the newest first. With `after`, only messages that
+    /// follow this message in the list. Fails if `after` is not in the list.
     pub async fn undelivered(
         &self,
         store: &StoreId,
@@ -71,7 +71,8 @@ impl Service {
     }
 
     async fn requeue_message(&self, change: &mut WriteTransaction<'_>, mut outbox_entry: OutboxEntry) -> Result<()> {
-        // A free text may be sent only if its channel still permits one now. An e-mail or a template is permitted at any time.
+        // Some channels permit free text only for some time after the contact's last message. So whether the channel permits this text is
+        // checked again. An e-mail or a template is permitted at any time.
         if matches!(outbox_entry.content, Content::Text(_)) && !is_mail(outbox_entry.channel.as_str()) {
             let conversation = change.conversation(&outbox_entry.conversation_id).await?;
             let conversation =

@@ -95,10 +95,10 @@ impl Db {
         self.by_key(sought, hash.as_str(), decode).await
     }
 
-    /// Returns the server's secret of that name. If there is none yet, stores `fresh` as the secret. Every process on a database gets the
-    /// same secret, except a process that lacks the encryption key of the secret: that process gets back the `fresh` that it passed. Such a
-    /// process cannot verify the cursors of other processes. It also rebuilds its search index: the secret named `search` identifies the
-    /// database to which an index belongs.
+    /// Returns the server's secret of that name. If there is none yet, stores `fresh` as the secret. So all processes on a database use the
+    /// same secret. The only exception is a process that lacks the encryption key of the secret: it gets back the `fresh` that it passed.
+    /// Such a process cannot verify the cursors of other processes. It also rebuilds its search index, since the secret named `search`
+    /// identifies the database of an index.
     pub async fn server_secret(&self, name: &str, fresh: Vec<u8>) -> Result<Vec<u8>> {
         let find = || self.find_one(server_secrets::Entity::find().filter(server_secrets::Column::Name.eq(name)));
         let mut found = find().await?;

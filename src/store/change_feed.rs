@@ -199,8 +199,8 @@ impl Db {
                 // If the feed was read meanwhile, no row is changed.
                 is_kept = self.execute(&deactivated).await? == 0;
             }
-            // If the feed is inactive, all its entries are deleted. Entries that were numbered later than `now` stay: they belong to a feed
-            // that has become active again meanwhile.
+            // If the feed is inactive, all entries that were numbered up to `now` are deleted. Entries that were numbered later stay: they
+            // belong to a feed that was activated again meanwhile.
             let before = if is_kept { before } else { now.millis().saturating_add(1) };
             while let Some(end) = self.end_of_old(&store, before).await? {
                 forgotten += self.forget_through(&store, end).await?;
@@ -300,7 +300,7 @@ fn millis(time: Duration) -> i64 {
     i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// Returns the statement that numbers the entries of a store at these positions.
+/// Returns the statement that assigns sequence numbers to those entries of a store whose column `position` has one of these values.
 fn number(store: &StoreId, positions: &[i64], now: Timestamp) -> Sql {
     let mut sql = Sql::of(store, "UPDATE record_changes SET sequence = numbered.sequence, numbered_at = $2 FROM (");
     sql = sql.with(Param::Integer(now.millis()));

@@ -3,9 +3,11 @@
 //! SQLite: WAL mode, `synchronous=FULL`, one writer at a time. A write transaction begins with BEGIN IMMEDIATE: a deferred transaction that
 //! reads and then writes would fail if another transaction wrote in between, however long the busy time-out is. All writes of a server go
 //! through `sqlite::group_commit`; an import and a migration have their own connections. The pooled connections for reads
-//! (`sqlite::reader_pool`) are `query_only`. SQLite's query planner stability guarantee is on, so that each connection prepares a statement
-//! only once. Without the guarantee, SQLite prepares a statement with a bound `LIMIT` again for each new value. With the guarantee, SQLite
-//! never chooses a partial index by a bound value. So a condition that a partial index requires contains a literal.
+//! (`sqlite::reader_pool`) are `query_only`.
+//!
+//! SQLite's query planner stability guarantee is on. Without it, SQLite would prepare a statement with a bound `LIMIT` again for each new
+//! value. With it, each connection prepares a statement only once. The price is that SQLite never uses a partial index for a condition with
+//! a bound value, so such conditions contain literals.
 //!
 //! PostgreSQL: a limited number of connections for reads (`postgres::pipelined_clients`), and a pool of the same size for writes
 //! (`postgres::pool`). Since reads have their own connections, a read that is made during a write transaction never waits for the
@@ -105,15 +107,14 @@ pub struct Db {
     callers: Arc<CallerCache>,
 }
 
-/// The limit on concurrent statements of one store, for requests that read many records. Unless `all` is set, the limit does not apply to
-/// statements that read only rows whose keys they list ([`RowBound::Keys`](crate::store::parameterised_sql::RowBound)).
+/// The limit on concurrent statements of one store, for requests that read many records. Statements that look up rows by a list of keys
+/// ([`RowBound::Keys`](crate::store::parameterised_sql::RowBound)) are exempt from the limit, unless `all` is set.
 #[derive(Clone)]
 pub struct StatementLimit {
     /// The semaphore from which a statement takes one permit while it runs. On SQLite only a long statement takes a permit: one that runs
     /// on a blocking thread.
     pub permits: Arc<Semaphore>,
-    /// Whether the limit also applies to a statement that reads only rows whose keys its conditions list. If so, such a statement is
-    /// treated as one that may run long.
+    /// Whether the limit also applies to look-ups by a list of keys. If so, such a look-up is treated as a statement that may run long.
     pub all: bool,
 }
 

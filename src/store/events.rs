@@ -102,7 +102,7 @@ fn enabled_webhooks(store: &StoreId) -> Select<webhooks::Entity> {
         .lock_shared()
 }
 
-/// Returns the statement that numbers the events of a store at these positions.
+/// Returns the statement that assigns sequence numbers to those events of a store whose column `position` has one of these values.
 fn number(store: &StoreId, positions: &[i64]) -> UpdateStatement {
     use events::{Column, Entity};
     use sea_orm::ExprTrait;
@@ -129,7 +129,7 @@ pub(super) fn subscribed_events(store: &StoreId) -> SelectStatement {
         .expr(Expr::Constant(1.into()))
         .from(webhook_kinds::Entity)
         .and_where(webhook_kinds::Column::StoreId.eq(store))
-        // Citus inserts the result of a query on the node of the store only if the columns of the store are compared, too.
+        // Citus runs an `INSERT … SELECT` of this query on the node of the store only if the `store_id` columns are compared, too.
         .and_where(equal_columns(webhook_kinds::Column::StoreId, webhooks::Column::StoreId))
         .and_where(equal_columns(webhook_kinds::Column::WebhookId, webhooks::Column::Id))
         .to_owned();

@@ -38,10 +38,10 @@ impl Db {
         Ok(forgotten)
     }
 
-    /// Deletes all former positions, and the transaction ids of the current positions (`placed_by`), if another PostgreSQL server assigned
-    /// these ids, as in a database that was restored from a dump. Otherwise later transactions of this server could get the same ids. After
-    /// the deletion, a client that began its pagination on the other server may see rows twice or miss rows. If the table
-    /// `transaction_numbers` names no server yet, all transaction ids come from this server.
+    /// Deletes all former positions and clears the transaction ids of the current positions (`placed_by`), if another PostgreSQL server
+    /// assigned these ids. This is so in a database that was restored from a dump. If the ids stayed, later transactions of this server
+    /// could get the same ids. After the deletion, a client that began its pagination on the other server may see rows twice or miss rows.
+    /// If the table `transaction_numbers` names no server yet, all transaction ids come from this server.
     pub async fn discard_foreign_positions(&self) -> Result<()> {
         if self.backend() == DbBackend::Sqlite {
             return Ok(());

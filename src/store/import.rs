@@ -221,10 +221,10 @@ impl Import {
         self.touch_former(kind, ids.iter().map(String::as_str)).await
     }
 
-    /// Locks the rows that the import will change: the store's users and accounts, if the import contains some (`brings`), then the
-    /// conversations that [`Import::reach`] and [`Import::reach_former`] have added, then their tickets. Every other writer locks in this
-    /// order, too, which prevents deadlocks; locking in the order of the file's lines would not. Writers of messages wait for these locks,
-    /// so that no message is missing from the counts that the import computes.
+    /// Locks the rows that the import will change, before it changes any of them. The locks are taken in the order in which every writer
+    /// takes them, which prevents deadlocks: first the store's users and accounts, if the import contains such records (`brings`), then the
+    /// conversations that [`Import::reach`] and [`Import::reach_former`] have added, then the tickets of these conversations. Writers of
+    /// messages wait for these locks, so that no message is missing from the counts that the import computes.
     pub async fn lock_affected(&self, brings: impl Fn(RecordKind) -> bool) -> Result<()> {
         self.run("ANALYZE import_touched", []).await?;
         for (kind, sql) in [

@@ -287,8 +287,8 @@ impl Write {
         let mut sql = self.sql(&DERIVE_TICKETS);
         sql.push(" WHERE store_id = $1 AND conversation_id = ").text(conversation.as_str());
         sql.push(" AND is_open = FALSE AND closed_at >= ").integer(sort_at.millis());
-        // Skips a ticket with a later message, which decides the position of the ticket. The position of a ticket without messages is its
-        // opening time, which may be later than the new message.
+        // Skips a ticket with a later message, whose position the new message does not change. Does not skip a ticket without messages: its
+        // position is its opening time, which may be later than the new message.
         sql.push(" AND (sort_at < ").integer(sort_at.millis()).push(" OR sort_at = opened_at)");
         self.run(sql).await?;
         Ok(())

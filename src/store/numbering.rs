@@ -45,8 +45,8 @@ impl NumberedTable {
 }
 
 impl Db {
-    /// Numbers the committed rows without a number, of one store or of all stores. `number` returns the statements that number the rows of
-    /// a store at these positions, which are in ascending order.
+    /// Assigns sequence numbers to the committed rows that have none, of one store or of all stores. `number` gets a store and the values
+    /// of the column `position` of such rows, in ascending order. It returns the statements that number these rows.
     pub(in crate::store) async fn number_rows<S: IntoSql>(
         &self,
         table: NumberedTable,

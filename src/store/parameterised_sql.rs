@@ -235,11 +235,12 @@ impl Sql {
     /// Appends ` AND ` and an upper bound on the sort column of a descending list. `test` is the column with the operator, such as `sent_at
     /// <= `.
     ///
-    /// SQLite uses only one upper bound with an index. If the page has a cursor, this upper bound must be the cursor: otherwise a deep page
-    /// would read the list from its beginning. So a `+` before the column keeps SQLite from using the appended bound with the index.
+    /// SQLite uses only one upper bound of a column with an index. On a page after a cursor, the cursor must be that bound: otherwise a
+    /// deep page would read the list from its beginning. So a `+` before the column keeps SQLite from using the appended bound with the
+    /// index.
     ///
-    /// A cursor above the appended bound comes from another list. Then the statement also reads the rows between the cursor and the bound,
-    /// so it counts as unbounded.
+    /// A client may send a cursor that lies above the appended bound, from another list. Then the statement also reads the rows between the
+    /// cursor and the bound, so it counts as unbounded.
     pub fn and_below(&mut self, page: &PageRequest, test: &str, bound: Timestamp) -> &mut Self {
         if page.after.as_ref().is_some_and(|after| bound.millis() < after.at) {
             self.unbounded();
@@ -247,9 +248,10 @@ impl Sql {
         self.push(if page.after.is_some() { " AND +" } else { " AND " }).push(test).integer(bound.millis())
     }
 
-    /// Appends a condition: `tested`, a column or an indexed expression on it, equals one of `values`. There must be at least one value,
-    /// and all must have the same type. A row whose column is between the least and the greatest value is compared with one value after the
-    /// other: for an `IN` list SQLite would build a temporary table. No index is used. On SQLite only.
+    /// Appends the condition that `tested`, a column or an indexed expression on it, equals one of `values`. There must be at least one
+    /// value, and all must have the same type. On SQLite only, which would build a temporary table for an `IN` list. No index is used: the
+    /// condition tests `BETWEEN` for the least and the greatest value, and compares a row in this range with one value after the other
+    /// (`CASE`).
     pub fn one_by_one(&mut self, tested: &str, mut values: Vec<Param>) -> &mut Self {
         // `BETWEEN` needs the least and the greatest value. The values are sorted only here: `text_value` may have replaced U+0000 in some
         // of them, which can change their order.

@@ -113,7 +113,8 @@ impl Db {
         Ok(delivery.into_iter().chain(outbox_entry).min())
     }
 
-    /// Counts the records of a store that became due after `from` and up to `until`. A webhook that was disabled at `from` counts, too.
+    /// Counts the records of a store that became due after `from` and up to `until`. A webhook that was disabled at the time `from` counts,
+    /// too: an advance of the clock begins with the attempts that are due at `from`, and a failed attempt may disable the webhook.
     pub async fn count_due(&self, store: &StoreId, from: Timestamp, until: Timestamp) -> Result<DueCounts> {
         let woken = Condition::all().add(tickets::Column::StoreId.eq(store)).add(tickets::Column::IsOpen.eq(true)).add(within(
             tickets::Column::SnoozedUntil,

@@ -252,7 +252,8 @@ where
 }
 
 /// Returns the text of a statement from a cache; builds the text if it is not there. The key of the cache is the entity, `verb`, the
-/// columns that the statement sets, and the database. `verb` is `insert`, `update`, or the SQL of the computed column of an insertion.
+/// columns that the statement sets, and the database. `verb` is `insert` or `update`. For an insertion with a computed column, `verb` is
+/// instead the SQL of that column, so that different SQL has different keys.
 fn cached_sql<E: EntityTrait>(verb: &'static str, set: &[E::Column], backend: DbBackend, build: impl FnOnce() -> String) -> Arc<str> {
     type StatementKey = (TypeId, &'static str, u64, bool);
     static TEXTS: LazyLock<RwLock<HashMap<StatementKey, Arc<str>>>> = LazyLock::new(RwLock::default);
@@ -299,8 +300,8 @@ pub(in crate::store) fn insert_all<A: ActiveModelTrait>(
     bound(&text, rows.into_iter().flatten())
 }
 
-/// Returns the statement that updates one row: the primary key in `row` selects it, and the other columns that are set in `row` get these
-/// values. Fails if the primary key is not set. The text of the statement is built once for each set of columns.
+/// Returns the statement that updates one row. The primary key in `row` selects the row, and the other columns that are set in `row` are
+/// written. Fails if the primary key is not set. The text of the statement is built once for each set of columns.
 pub(in crate::store) fn update<A: ActiveModelTrait>(row: A, backend: DbBackend) -> Result<Sql> {
     let keys: Vec<_> = <A::Entity as EntityTrait>::PrimaryKey::iter().map(PrimaryKeyToColumn::into_column).collect();
     let is_key = |column: &Column<A>| keys.iter().any(|key| key.as_str() == column.as_str());

@@ -127,9 +127,9 @@ impl Write {
         self.lock_tickets(conversation.into()).await
     }
 
-    /// Computes the `sort_at` and `waiting_since` of the conversation's next ticket again after this ticket was closed: the messages of the
-    /// next ticket begin where those of this ticket end. Only an import can make a ticket that was opened later than the conversation's
-    /// open ticket, so usually there is no next ticket. The caller has locked both tickets.
+    /// Computes `sort_at` and `waiting_since` again for the ticket that was opened next after `ticket` in the same conversation. After
+    /// `ticket` was closed, the messages of the next ticket begin where those of `ticket` end. Usually there is no next ticket, since only
+    /// an import can create a ticket that was opened later than the conversation's open ticket. The caller has locked both tickets.
     pub async fn derive_ticket_after(&self, ticket: &Ticket) -> Result<()> {
         let mut sql = self.sql(&DERIVE_TICKETS);
         sql.push(" WHERE store_id = $1 AND id = (SELECT n.id FROM tickets n WHERE n.store_id = $1 AND n.conversation_id = ");

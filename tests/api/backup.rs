@@ -222,7 +222,8 @@ fn an_interrupted_restore_is_reported_and_can_be_repeated() {
         let said = database.fails(command);
         assert!(said.contains(&format!("run `counterpart restore {restoring}`")) || said.contains("No such file"), "{command:?}: {said}");
     }
-    // Simulates a restore that was killed after it had saved the former database under another name.
+    // Simulates a restore that was killed after it had given the former database a second name. This name contains the modification time of
+    // the copied back-up. So the repeated restore must use the same name, and not add another.
     let copied = std::fs::metadata(&restoring).and_then(|found| found.modified()).expect("a time");
     let copied = chrono::DateTime::<chrono::Utc>::from(copied).format("%Y-%m-%dT%H-%M-%S.000Z").to_string();
     let kept = format!("{path}.before-{copied}");

@@ -6,8 +6,8 @@
 //! - Operations: an operation occurred if the server answered a valid request with a documented success. Every operation must occur. In the
 //!   document of the events, the kinds of events count as operations: a kind occurred if a test checked an event of this kind.
 //! - Answers: the documented responses, each a pair of an operation and a status code.
-//! - Properties: the properties of response schemas. A property of a component schema counts once, in whichever operation it occurred. A
-//!   property that two schemas have counts twice.
+//! - Properties: the properties of response schemas. A property of a component schema counts once, even if several operations use the
+//!   schema. Two properties of the same name in different schemas count as two.
 //! - Inputs: the parameters and the properties of request bodies. An input occurred if a request that succeeded contained it.
 //! - Headers: the headers of responses and of webhook deliveries. Headers that did not occur are reported, but do not fail the test: the
 //!   server sends some headers only if two requests conflict at the same moment.

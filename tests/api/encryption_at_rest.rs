@@ -371,7 +371,9 @@ fn nothing_of_a_plain_secret_stays_in_a_sqlite_file() {
     }
     let create = || database.run(&["webhook", "create", "--store", "shop", "--url", "https://example.com/"]);
     let secret = (0..25).map(|_| create()).next_back().expect("25 of them");
-    // Gives every webhook eight equal unencrypted secrets, as a build without encryption would have stored them.
+    // Replaces the encrypted secrets by 200 equal unencrypted ones, eight for each webhook, as a build without encryption would have stored
+    // them. So many rows fill several pages of the file. If the program did not overwrite replaced secrets, some of them would stay in free
+    // space of the pages. With few rows they would not, and the test would prove nothing.
     database.sql("DELETE FROM webhook_secrets; VACUUM");
     let rows = "webhooks, (VALUES (1), (2), (3), (4), (5), (6), (7), (8))";
     let plain = format!("SELECT store_id, id, X'{}' FROM {rows} ORDER BY random()", hex(&secret));

@@ -26,7 +26,7 @@ fn filter() -> serde_json::Value {
 /// The number of concurrent list requests of store `one`: more than the six connections that the server has for unbounded statements.
 const REQUESTS: usize = 8;
 
-/// The number of list requests of one store whose statements may run at the same time.
+/// The number of list requests of one store that may run their statements at the same time.
 const SHARE: usize = 3;
 
 #[test]
@@ -66,7 +66,7 @@ fn a_stores_lists_leave_connections_for_another_stores() {
         assert!(Instant::now() < until, "{} requests wait for the table", waiting());
         thread::sleep(Duration::from_millis(10));
     }
-    // If the server ran more than `SHARE` requests, their statements would wait for the table lock by the end of this pause.
+    // Waits long enough for more statements to reach the table lock, in case the server wrongly runs more than `SHARE` requests.
     thread::sleep(Duration::from_millis(300));
     assert_eq!(waiting(), SHARE);
     two.get("/labels").query("searchTerm", "any").send().ok();

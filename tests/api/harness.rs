@@ -88,8 +88,8 @@ impl Database {
         // `file_copy` is faster than the default strategy, which writes every page of the copy to the WAL.
         execute_on_nodes(admin, &format!("create database {name} template {original} strategy file_copy"));
         let mut database = Self::on(admin, name.clone());
-        // Tests reach only copies through the pooler, not templates, since PostgreSQL does not copy a template in which a pooler keeps
-        // sessions open.
+        // Only a copy has the address of the pooler. The template is reached directly: a pooler would keep sessions open in it, and
+        // PostgreSQL does not copy a database that has open sessions.
         if let Some(pooler) = std::env::var_os(POOLER) {
             database.url = on_database(&pooler.to_string_lossy(), &name);
         }

@@ -19,8 +19,9 @@ use crate::{
 
 const LOG_EVERY_STATEMENT: Settings<'_> = &[("COUNTERPART_LOG_FORMAT", "json"), ("COUNTERPART_SLOW_STATEMENT", "0")];
 
-/// The tables that each node of a distributed database has, and those that only the coordinator has. A statement on these tables runs on
-/// one node even if the statement names no store. `src/store/SCALING.md` lists the tables.
+/// The tables that are not distributed by store: each node has a copy of the first four, and only the coordinator has the others. A
+/// statement on these tables need not name a store. If it reads, it runs on one node. If it changes a table that each node has, it has to
+/// reach every node in any case. `src/store/SCALING.md` lists the tables.
 const ON_EACH_NODE: [&str; 9] = [
     "stores",
     "api_keys",
@@ -33,7 +34,8 @@ const ON_EACH_NODE: [&str; 9] = [
     "transaction_numbers",
 ];
 
-/// The beginnings of the statements of requests that may need several nodes; `src/store/SCALING.md` lists them.
+/// The exceptions: the statements that may need several nodes although a request runs them. Each is given by its beginning.
+/// `src/store/SCALING.md` lists them, too.
 const LISTED: [&str; 3] = [
     // Before a search, the server reads the new changes of all stores: on one PostgreSQL server by the first of these two statements, on a
     // cluster by the second.
@@ -106,8 +108,8 @@ fn may_need_several_nodes(statement: &str) -> bool {
     LISTED.iter().any(|begin| statement.starts_with(begin))
 }
 
-/// The operations whose statements may be logged without the id of the request: a look-up of one record shares a statement with the
-/// look-ups of concurrent requests.
+/// The operations whose statements may be logged without the id of the request. Their requests in this test look up one record by its id,
+/// and one statement can serve the look-ups of several concurrent requests.
 const SHARED: [&str; 3] = ["getTicket", "getContact", "listConversations"];
 
 /// Sends the requests, each with an id. Asserts that the log has statements of each request (except those of [`SHARED`]), and that each

@@ -73,7 +73,8 @@ fn slow_statements_are_logged_without_their_values() {
     }
     assert_eq!(slow("60000"), [] as [Value; 0]);
     // At the default log level the server does not log requests, but it logs slow statements. With the threshold 0, every statement is
-    // slow. The statements of this request run through the database library SeaORM. Their log lines must have the id of the request.
+    // slow. The request below lists webhooks; its statements run through the database library SeaORM. Their log lines must have the id of
+    // the request, `slow-1`.
     let settings = [("COUNTERPART_LOG_FORMAT", "json"), ("COUNTERPART_SLOW_STATEMENT", "0")];
     let server = Server::start_with(Database::with(&[("desk", write_store())]), &settings);
     let token = server.database.run(&["settings", "token", "--store", "desk", "--user", ANN]);

@@ -116,8 +116,8 @@ fn each_kind_of_write_is_found_by_the_next_search() {
     for search in ["lan nguyen", "lan@new", "new.example"] {
         assert_eq!(listed(&api, search), [made["id"].as_str().unwrap_or_default()], "{search}");
     }
-    // Revision A lists the most recently updated contact first: `quill` was updated after `kim`. Revision B lists the most relevant contact
-    // first: `quill` has the shorter name.
+    // The contact `kim` is named Kim Quill, and the contact `quill` is named Quill. Revision A lists the most recently updated contact
+    // first, which is `quill`. Revision B lists the most relevant contact first, which is also `quill`, since its name is shorter.
     let in_order = |ids: &[&str]| assert_eq!(listed(&api, "quil"), ids);
     in_order(&["quill", "kim"]);
     let change = json!({"contactId": "kim", "contactFieldId": "tier", "value": "gold", "updatedAt": at("01-01T00:00")});

@@ -1,5 +1,6 @@
 //! Tests of the number of SQL statements of a request. The number must not depend on the number of rows of a page, even if the request asks
-//! for related objects with the parameter `expand`.
+//! for related objects with the parameter `expand`. One more test checks that a total consists of few rows, since a request reads all of
+//! them.
 
 use serde_json::json;
 
@@ -69,7 +70,8 @@ fn repeated_imports_leave_few_rows_per_total() {
     database.store("many", &many(2));
     for _ in 0..12 {
         // Imports the same records again. On PostgreSQL, a total (a stored count of records) is the sum of several rows of `totals`, and
-        // each change adds a row. An import must replace many rows of the same total by one row with their sum.
+        // each change adds a row. A request that reads a total reads all its rows. So after an import, the server must replace many rows of
+        // a total by one row with their sum.
         database.import("many", &many(2));
     }
     let parts = database.ask("SELECT CAST(COUNT(*) AS TEXT) FROM totals GROUP BY store_id, name");

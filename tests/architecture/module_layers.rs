@@ -100,8 +100,8 @@ fn imports_within(room: &Room) -> Vec<(String, Vec<String>)> {
     imports.collect()
 }
 
-/// Returns the paths in `code` that lead to something in the top-level module `room`, in `use` declarations and elsewhere. `code` is the
-/// code of the module `own` of `room`.
+/// Returns the paths in `code` to something inside the top-level module `room`: those in `use` declarations and those elsewhere. `code` is
+/// the source of the module `own`, which is inside `room`. The returned paths begin after the name of `room`.
 fn paths_within(room: &Room, code: &str, own: &str) -> Vec<String> {
     let mut paths = Vec::new();
     let from_root = format!("crate::{}::", room.name);

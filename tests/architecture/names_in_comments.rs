@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use super::{lines, none};
 
-/// The words of the code of each module, by the name of the module: the file `a.rs`, or the files `mod.rs`, `lib.rs` and `main.rs` of the
-/// folder `a`.
+/// For each module name, the words in the code of all modules with this name. The code of a module `a` is the file `a.rs`, or the file
+/// `mod.rs`, `lib.rs` or `main.rs` in a folder `a`.
 struct WordsOfModules(HashMap<String, HashSet<String>>);
 
 fn words(code: &str) -> impl Iterator<Item = &str> {
@@ -13,8 +13,8 @@ fn words(code: &str) -> impl Iterator<Item = &str> {
 }
 
 impl WordsOfModules {
-    /// Checks a path such as `store::tickets::counters`. Returns the first name that the module named directly before it does not contain.
-    /// Names after a name without a module file, such as that of a type or a crate, are not checked.
+    /// Checks a path such as `store::tickets::counters`: each name must occur in the code of the module that is named directly before it.
+    /// Returns the first name that does not. The check stops at a name that is not the name of a module file, such as a type or a crate.
     fn first_unknown<'a>(&self, path: &'a str) -> Option<&'a str> {
         let names: Vec<&str> = path.split("::").filter(|name| !["crate", "super", "self"].contains(name)).collect();
         let known = names.windows(2).map_while(|pair| Some((self.0.get(pair[0])?, pair[1])));

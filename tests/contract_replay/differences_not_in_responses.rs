@@ -14,8 +14,9 @@ struct Exempt {
     reason: String,
 }
 
-/// Returns the differences in `unseen` that are not exempt. Also returns the places of `differences_not_in_responses.jsonl` that exempt
-/// nothing in `unseen`.
+/// Applies the exemptions to the documented differences: `seen` has those that occurred in the responses, `unseen` the others. Returns the
+/// differences in `unseen` that are not exempt, which the test reports as faults. Also returns the places of
+/// `differences_not_in_responses.jsonl` that exempt nothing in `unseen`, each with the reason.
 pub fn apply(seen: &BTreeSet<String>, unseen: &BTreeSet<String>) -> (BTreeSet<String>, Vec<String>) {
     let (mut missing, mut stale) = (unseen.clone(), Vec::new());
     for line in super::read("tests/contract_replay/differences_not_in_responses.jsonl").lines().filter(|line| !line.trim().is_empty()) {

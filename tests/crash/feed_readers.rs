@@ -123,8 +123,8 @@ fn feeds_and_copies_lose_nothing_when_server_and_reader_are_killed() {
             while answered.load(Ordering::Relaxed) == 0 && start.elapsed() < SERVER_TIMEOUT {
                 thread::sleep(Duration::from_millis(1));
             }
-            // First starts another copying process and kills the former one. Then kills the server: the copying process waits until the
-            // server is restarted.
+            // After a random time, starts a new copying process and kills the old one. After another random time, kills the server. The new
+            // copying process waits until the server is restarted.
             thread::sleep(Duration::from_millis(100 + dice.roll(900) as u64));
             kill(std::mem::replace(&mut copy, follow(&server.database, &to, &url, &token)));
             thread::sleep(Duration::from_millis(100 + dice.roll(900) as u64));

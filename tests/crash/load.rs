@@ -228,8 +228,9 @@ impl Load<'_> {
 /// - the writes with an idempotency key and without a response,
 /// - the last write that has both an idempotency key and a response.
 ///
-/// `happened` says for each write of the log whether it had already taken effect. Asserts that the server recognises such writes. Returns
-/// the writes that took effect only now. Adds the number of writes that were sent again to `repeated`.
+/// `happened` says for each write of the log whether it has taken effect. Asserts that the server recognises exactly these writes when they
+/// are sent again. Returns the writes that took effect only when they were sent again, with their responses. Adds the number of writes that
+/// were sent again to `repeated`.
 pub fn repeat(api: &Api, url: &str, log: &[Write], happened: &[bool], repeated: &mut usize) -> Vec<Write> {
     let last = log.iter().rposition(|write| write.key.is_some() && write.answer.is_some());
     let mut now = Vec::new();

@@ -160,7 +160,8 @@ fn a_killed_server_loses_nothing_that_it_answered_and_leaves_nothing_half_done()
 }
 
 impl StoreUnderLoad {
-    /// Puts the server under load, kills it, and starts another server on the same database. Returns the log of each writer.
+    /// Puts the server under load, kills it, and starts another server on the same database. Returns the new server and the log of each
+    /// writer.
     fn crash(&mut self, server: Server, seed: u64, cycle: u64, delay: Duration) -> (Server, Vec<Vec<Write>>) {
         let api = server.api_of(&self.key);
         let url = server.database.url.clone();

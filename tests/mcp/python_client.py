@@ -118,7 +118,7 @@ async def consent(server, url):
             async with http_client(server) as http, mcp.Client(
                 streamable_http_client(url, http_client=http), mode=mode, elicitation_callback=person
             ) as client:
-                # The web chat channel accepts a text at any time.
+                # Chooses a ticket of the web chat channel (`widget`), since this channel accepts a text at any time.
                 tickets = (await client.call_tool("list_tickets", {"pageSize": 50})).structured_content["items"]
                 conversation = next(ticket["conversationId"] for ticket in tickets if ticket["channel"] == "widget")
                 sent = (await client.call_tool("send_message", {"conversationId": conversation, "text": text})).structured_content
@@ -137,7 +137,7 @@ async def main(binary):
         for mode, version in [("legacy", "2025-11-25"), ("auto", "2026-07-28"), ("2026-07-28", "2026-07-28")]:
             async with http_client(server) as http, mcp.Client(streamable_http_client(server.url, http_client=http), mode=mode) as client:
                 assert client.protocol_version == version, client.protocol_version
-                # With a fixed version, the SDK does not request a description of the server, so fewer checks are possible.
+                # If `mode` is a version of the protocol, the SDK does not ask the server to describe itself, so fewer checks are possible.
                 if mode == "2026-07-28":
                     tools = await client.list_tools()
                     guide = await client.call_tool("get_inbox_guide", {})

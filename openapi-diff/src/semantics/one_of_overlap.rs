@@ -43,8 +43,10 @@ impl<'a> SchemaChecker<'_, 'a> {
             let list = source.member("oneOf");
             (0..items(list.as_deref()).len()).map(|position| promise.with(element(&list, position))).collect()
         };
-        // If two variants of `target` fit into two different variants of `promise`, no instance of `promise` is valid under both. It would
-        // be valid under two variants of `promise`, but the `oneOf` of `promise` permits only one.
+        // For each variant of `target`, the positions of the variants of `promise` that accept all its values. Suppose that two variants of
+        // `target` fit into different variants of `promise`. A value that both variants of `target` accept is then valid under two variants
+        // of `promise`, so the `oneOf` of `promise` refuses the value. So these two variants of `target` never accept the same instance of
+        // `promise`.
         let within: Vec<Vec<usize>> = variants
             .iter()
             .map(|variant| {

@@ -401,7 +401,8 @@ fn multiple_of(value: &Value, step: &Value) -> Validity {
     }
     let steps = value / step;
     let distance = (steps - steps.round()).abs();
-    // A distance between the two thresholds may be a rounding error.
+    // `distance` tells how far the quotient is from the nearest integer. Between 1e-12 and 1e-6, it may be a rounding error of the
+    // division, so the result is undecided.
     if distance < 1e-12 {
         Valid
     } else if distance > 1e-6 {

@@ -175,7 +175,8 @@ async fn an_advance_refuses_what_is_no_instant_ahead() {
         assert!(status == 400 && message.contains(said), "{body}: {status} {answer}");
     }
     assert_eq!(shop.now(), now, "refusals move nothing");
-    // Accepted: an advance to the present, and an advance to the latest permitted instant.
+    // Two instants are accepted: the present of the sandbox, whose clock is already one day ahead of real time, and the latest permitted
+    // instant.
     for ahead in [DAY, 731 * DAY] {
         assert_eq!(shop.request_advance(at(ahead)).await.0, 200);
     }

@@ -28,13 +28,13 @@ use crate::{
 /// The arguments of `contract replay`.
 #[derive(Args, Debug)]
 pub struct ReplayCommand {
-    /// The old server: the base URL of the paths in its document, or only its origin
+    /// The URL of the old server: the base URL of its API, or only its origin
     ///
-    /// The path of the first server in the document is added to an origin such as `http://127.0.0.1:8080`.
+    /// To an origin such as `http://127.0.0.1:8080`, the path of the first entry of `servers` in the document is added.
     #[arg(long, env = "COUNTERPART_OLD_SERVER", value_name = "URL")]
     old: Url,
 
-    /// The new server
+    /// The URL of the new server, likewise
     #[arg(long, env = "COUNTERPART_NEW_SERVER", value_name = "URL")]
     new: Url,
 
@@ -50,8 +50,10 @@ pub struct ReplayCommand {
     ///
     /// - `fails`: both servers must respond with a status of 500 or above
     ///
-    /// - `because`: the expected differences. For each path in the responses, the keys of the documented differences that cause it, and the
-    ///   pairs of an old and a new value: `{"status": {"by": ["limit-loosened query parameter pageSize"], "pairs": [[400, 200]]}}`
+    /// - `because`: the expected differences, by place in the responses: `{"/error/message": {"by": [CAUSE], "pairs": [[OLD, NEW]]}}`.
+    ///   CAUSE is the rule and place of a change between the documents, such as `limit-loosened query parameter pageSize`, or the `key` of
+    ///   a note. `pairs` lists all differing values of the old and the new server at that place. At the place `status`, a value is a list:
+    ///   the status, and the error message or the ids of the records
     #[arg(long, env = "COUNTERPART_CORPUS", value_name = "FILE", required_unless_present = "examples")]
     corpus: Option<String>,
 
@@ -112,7 +114,8 @@ pub struct ReplayCommand {
 enum ReplayFormat {
     /// For people: each request with a difference that is not documented, and the totals
     Text,
-    /// JSON: `{requests, unexplained: [{request, faults, answers}], seen: [KEY], unseen: [KEY]}`
+    /// JSON: `{requests, unexplained: [{request, faults, answers}], seen: [KEY], unseen: [KEY]}`; `seen` has the keys of the documented
+    /// differences that a response showed, `unseen` those of the others
     Json,
 }
 

@@ -249,8 +249,8 @@ async fn answers(examples: &Examples, document: Value, prefix: &str) -> BTreeMap
 async fn events() -> BTreeMap<String, Value> {
     const BESIDE: [&str; 4] = ["escalateConversation", "unassignTicket", "receiveMessage", "testWebhook"];
     let (bench, settings) = (ExampleServer::new().await, settings_api::examples());
-    // Over HTTP, the request takes the first id, and the webhook takes the second. One id is discarded here, so that the webhook has the
-    // same id as over HTTP.
+    // The webhook is created here without an HTTP request. Over HTTP, the request would take the first id, and the webhook the second. So
+    // one id is discarded: the webhook then has the same id as over HTTP.
     bench.ids.begin("createWebhook");
     bench.ids.fresh();
     let all = WebhookSettings { url: Some("https://hooks.example.com/counterpart".to_owned()), ..WebhookSettings::default() };

@@ -106,9 +106,9 @@ fn read<T: types::Type + DeserializeOwned + 'static>(bytes: &[u8], nul: bool) ->
     if !nul {
         no_nul(&value, &mut "body".to_owned())?;
     }
-    // `T` is parsed from the bytes and not from `value`: of two properties with the same name `value` keeps only one, and such a duplicate
-    // must be refused. After an error the bytes are parsed again, to find the path of the invalid value. A parser that tracks paths is
-    // slower, so it runs only then.
+    // `T` is parsed from the bytes and not from `value`: a repeated property must be refused, and `value` no longer shows the repetition.
+    // After an error the bytes are parsed again, by a parser that tracks the path of the invalid value. That parser is slower, so it runs
+    // only after an error.
     let read = serde_json::from_slice(bytes).or_else(|_| {
         let mut deserializer = serde_json::Deserializer::from_slice(bytes);
         serde_path_to_error::deserialize(&mut deserializer).map_err(|error| refuse(&error.path().to_string(), error.inner()))

@@ -109,8 +109,8 @@ fn object(
     Ok(())
 }
 
-/// Appends one step (a property name or an array index) to the path `place`, and calls `inner` with the longer path. Removes the step again
-/// if `inner` succeeds.
+/// Appends one step (a property name or an array index) to the path `place`, calls `inner` with the longer path, and removes the step. The
+/// step is not removed after an error: the error ends the check, so `place` is not used again.
 fn step(
     place: &mut String,
     name: Arguments<'_>,

@@ -141,9 +141,9 @@ fn any_value(object: &mut Map<String, Value>) {
     }
 }
 
-/// Replaces placeholders such as `{alone}` in descriptions that both revisions (A and B) of the API contract share. If the text of a
-/// placeholder is true in the revision for which the program is compiled, the placeholder becomes this text. Otherwise the placeholder is
-/// removed.
+/// Replaces placeholders such as `{alone}` in descriptions that both revisions (A and B) of the API contract share. Each placeholder stands
+/// for a text that is true in only one revision. In a build for that revision, the text replaces the placeholder; in a build for the other,
+/// the placeholder is removed.
 fn by_rules(object: &mut Map<String, Value>) {
     let Some(Value::String(text)) = object.get_mut("description") else { return };
     let Rules { conversation_history, contacts_by_relevance, .. } = revision::RULES;

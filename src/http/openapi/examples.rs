@@ -7,8 +7,8 @@
 //! `example_errors.json`), and the events that the requests cause (`example_events.json`).
 //!
 //! The tests of `cli::demo` send the requests to a fresh demo store, and fail if the responses differ from the recorded ones. So every
-//! example can be tried with `counterpart demo`, whose records have the same ids. The times in the demo data are relative to the start of
-//! the demo.
+//! example can be tried with `counterpart demo`, whose records have the same ids. The times of these records are relative to the time at
+//! which the demo store is filled, which is [`RECORDED_AT`] in the tests.
 //!
 //! Called by [`super::contract_document`], [`crate::http::settings`] and [`crate::http::events::openapi_document`]. Cursors have no
 //! examples: a cursor is valid only in one store of one server, so a request with an example cursor would be refused.
@@ -25,7 +25,8 @@ use crate::{
     revision,
 };
 
-/// The instant at which the demo store of the recorded responses was filled, in Unix milliseconds: 2026-06-01T08:00:00Z.
+/// The instant at which the tests fill the demo store, and the time of arrival in the example responses, in Unix milliseconds:
+/// 2026-06-01T08:00:00Z.
 pub const RECORDED_AT: i64 = 1_780_300_800_000;
 
 /// The demo store's id.

@@ -15,7 +15,7 @@ pub enum ImportError {
     NoStore(StoreId),
     #[error("the input cannot be read: {0}")]
     Input(#[from] io::Error),
-    /// `before` and `after`: the size of the file in bytes when the import began, and in a later pass over it.
+    /// The file changed during the import. `before` is its size in bytes when the import began, `after` its size in a later pass over it.
     #[error("the input changed while it was read: it had {before} bytes, and now has {after}; import it once nothing writes to it")]
     Changed { before: u64, after: u64 },
     #[error("{0}")]

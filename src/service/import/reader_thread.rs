@@ -107,7 +107,7 @@ impl ImportReader {
     /// Validates every line, without the database.
     pub fn validate(mut self, spool: &RereadableInput) -> Result<FieldDefinitions, ImportError> {
         let fields = self.define(spool)?;
-        // Ends here if a definition is wrong. Otherwise each value of the field would be reported as a fault in addition.
+        // Ends here if a definition is wrong. Otherwise each value of a field with a wrong definition would be reported as a further fault.
         self.end_with_faults()?;
         self.read_records(spool)?;
         self.end_with_faults()?;

@@ -29,9 +29,10 @@ use crate::{
 
 /// A position in the change log (log position): how far a reader of the log has come.
 ///
-/// On SQLite a log position is the position of an entry. On PostgreSQL the positions of entries are not in the order of commits. There a
-/// log position is a snapshot: the reader has seen the changes that the snapshot shows. The changes that a later snapshot (`next`) shows in
-/// addition are read page by page in the order of positions. Reading them to the end is called a round.
+/// On SQLite, a log position is the position of the last entry that was read. On PostgreSQL, the positions of entries are not in the order
+/// of commits, so a log position is a snapshot: the reader has read all changes that are visible in the snapshot. To continue, the reader
+/// takes a later snapshot (`next`). It reads the changes that are visible only in the later snapshot, page by page in the order of
+/// positions. Reading them to the end is called a round.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogPosition {
     /// On SQLite the position of the last change that was read. On PostgreSQL the position that the current round has reached.
@@ -106,7 +107,8 @@ impl Db {
     }
 
     /// Returns the current epoch, a counter. If the write that inserted a record began in an earlier epoch, the search index may already
-    /// have read that record from the database, possibly in a newer state.
+    /// have read that record from the database, possibly in a newer state. So the index does not use the record that this process kept in
+    /// memory, and reads it from the database.
     pub fn own_epoch(&self) -> u64 {
         self.own().epoch()
     }

@@ -6,9 +6,11 @@
 //!
 //! A reader of the log finds out whether entries that it has not read were deleted. For this, the transaction that deletes entries also
 //! stores up to which point it has deleted them (`forgotten_changes`). On SQLite the point is a log position, on PostgreSQL a transaction
-//! id. On PostgreSQL an entry is deleted only if the transaction that wrote it is older than every transaction that still runs. Then every
-//! snapshot that a reader takes later shows the change of the deleted entry. So a transaction that never ends, such as a forgotten prepared
-//! transaction, prevents deletions, as it prevents VACUUM from removing rows.
+//! id.
+//!
+//! On PostgreSQL an entry is deleted only if the transaction that wrote it is older than every transaction that still runs. The change of
+//! the entry is then visible in every snapshot that a reader takes afterwards, so such a reader does not need the entry. A transaction that
+//! never ends, such as a forgotten prepared transaction, prevents deletions, just as it prevents VACUUM from removing rows.
 
 use std::{cmp, time::Duration};
 
@@ -105,8 +107,9 @@ impl Db {
             .col_expr(forgotten_changes::Column::Through, Expr::value(through))
             .filter(forgotten_changes::Column::Through.lt(through));
         if self.is_distributed() {
-            // The entries and `forgotten_changes` are on several nodes, whose changes do not become visible at the same time. So `through`
-            // is committed first. Then no reader misses a deleted entry without noticing it.
+            // The entries and `forgotten_changes` are on several nodes, whose changes do not become visible at the same time. So the new
+            // `forgotten_changes.through` is committed before the deletion. Readers read `through` after the entries, so they notice every
+            // deletion.
             self.execute(&noted).await?;
         }
         // One transaction, so that every snapshot shows both the deletion and the new value of `through`, or neither. The deletion comes

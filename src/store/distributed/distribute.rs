@@ -152,7 +152,8 @@ impl Db {
             run(&tx, &statement).await?;
         }
         tx.commit().await?;
-        // Citus has copied the rows to the nodes, and keeps the former ones on the coordinator's disk, where no statement sees them.
+        // Citus has copied the rows to the nodes. The original rows still use space on the coordinator's disk, where no statement sees
+        // them. So they are deleted, except those of the append-only table.
         for table in DISTRIBUTED.iter().chain(&REFERENCE).filter(|table| **table != APPEND_ONLY) {
             let delete = format!("SELECT truncate_local_data_after_distributing_table('{table}')");
             if let Err(error) = connection.execute_unprepared(&delete).await {

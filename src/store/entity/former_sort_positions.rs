@@ -1,6 +1,6 @@
 //! The former sort positions of rows in lists, for as-of cursors: a client that pages through a list sees each row at the position that the
 //! row had when the client read the first page. On PostgreSQL `placed_by` and `left_by` are the ids of the transactions that gave the row
-//! the position and moved the row away. On SQLite `left_by` is the number of the entry, and `placed_by` is 0.
+//! the position and moved the row away. On SQLite `left_by` is a sequence number of the rows of this table, and `placed_by` is 0.
 
 use sea_orm::entity::prelude::*;
 

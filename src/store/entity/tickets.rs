@@ -33,10 +33,10 @@ pub struct Model {
     pub waiting_since: Option<i64>,
     pub created_at: i64,
     pub updated_at: i64,
-    /// On PostgreSQL, the id of the transaction that gave the row its current sort position. On SQLite, the number of the row's insert,
-    /// which does not change. As-of cursors need this column: with them a client that pages through a list sees each row at the position
-    /// that the row had when the client read the first page. Only the database sets the column, by triggers and, on PostgreSQL, by a
-    /// default (migrations `m0020_former_sort_positions` and `m0022_cheaper_sort_position_changes_on_sqlite`).
+    /// On PostgreSQL, the id of the transaction that gave the row its current sort position. On SQLite, the sequence number that the row
+    /// got at its insert, which does not change. As-of cursors need this column: with them a client that pages through a list sees each row
+    /// at the position that the row had when the client read the first page. Only the database sets the column, by triggers and, on
+    /// PostgreSQL, by a default (migrations `m0020_former_sort_positions` and `m0022_cheaper_sort_position_changes_on_sqlite`).
     pub placed_by: i64,
 }
 

@@ -120,8 +120,8 @@ impl Import {
     }
 
     /// Advances the sequence of ticket numbers to the highest imported number. Then numbers the imported tickets whose records state no
-    /// number: a ticket that had a number before the import keeps it, and the other tickets get the next numbers in the order of lines. It
-    /// is a fault if the file gives another ticket the number that a ticket would keep.
+    /// number: a ticket that had a number before the import keeps it, and the other tickets get the next numbers in the order of lines. If
+    /// a record of the file states a number that another ticket would keep, that is a fault.
     async fn number_tickets(&self) -> Result<ImportResult> {
         let store = || Value::from(self.store.as_str());
         let former = "SELECT i.id, i.former, t.id FROM import_tickets i JOIN tickets own ON own.store_id = ? AND own.id = i.id \

@@ -72,9 +72,9 @@ impl Import {
         Err(Error::Unique(refused))
     }
 
-    /// Returns a conflict over a unique index as an error: two records of the batch contain the same key, or a stored record outside of the
-    /// batch has a key of the batch. Such a stored record keeps its key: the records that the import replaces have released their unique
-    /// values before. Rows of the batch itself may already be stored; they are no conflict.
+    /// Checks the values of a batch for one unique index. Returns a fault if two records of the batch have the same value, or if a stored
+    /// record that is not in the batch has a value of the batch. Stored records that the import replaces are no conflict, since they have
+    /// released their unique values before. Rows of the batch itself may already be stored; they are no conflict, either.
     async fn claim(&self, UniqueValues { kind, property, columns, only, rule, claims }: UniqueValues) -> Result<ImportResult> {
         let mut owners: HashMap<&[String], &UniqueValue> = HashMap::with_capacity(claims.len());
         let fault = |claim: &UniqueValue, holder: &str| ImportFault {

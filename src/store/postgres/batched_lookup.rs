@@ -77,8 +77,8 @@ impl<A> OpenLookupBatch<A> {
 }
 
 /// Timers that `wait_with_timeout` reuses. A new timer that fires before all others makes the runtime wake the thread that sleeps until the
-/// next timer. A reused timer avoids that: it is still running from its previous wait, and is reset only if it fires before the end of the
-/// new wait.
+/// next timer. To avoid that, a timer is not stopped at the end of a wait. A later wait takes it over, and sets it to a later time only if
+/// it fires before the end of that wait.
 #[derive(Default)]
 struct ReusableTimers(Mutex<Vec<Pin<Box<Sleep>>>>);
 

@@ -145,8 +145,8 @@ impl Server {
     }
 
     /// Opens a connection to the first host that accepts it. The outer error: the certificate files cannot be used, or none of several
-    /// hosts answered in time. The inner error: no host accepts a connection. Of the errors of several hosts, it is the first that a retry
-    /// would not avoid (see `may_soon_accept`), or the last if a retry may avoid all of them.
+    /// hosts answered in time. The inner error: no host accepts a connection. If several hosts refused, the inner error is the first
+    /// permanent one (for which `may_soon_accept` is false) or, if there is none, the last.
     pub async fn connect(&self, rows: RowLength) -> Result<PostgresResult<Connection>> {
         let newest = self.newest.load(Ordering::Relaxed);
         if !self.has_several_hosts() {

@@ -1,8 +1,8 @@
 //! A connection to PostgreSQL: pipelining, and a cache of prepared statements.
 //!
 //! sqlx runs one statement at a time on a connection and waits for its result. Each wait is a switch to the server's process and back,
-//! which costs both sides as much as a look-up by key. `tokio-postgres` sends a statement without waiting for earlier results. SeaORM has
-//! connections of its own, made from the same options, for migrations and exports.
+//! which costs at least as much as a look-up by key (see `batched_lookup`). `tokio-postgres` sends a statement without waiting for earlier
+//! results. SeaORM has connections of its own, made from the same options, for migrations and exports.
 //!
 //! Guarantees:
 //! - A statement stays prepared while it is among the [`STATEMENTS`] most recently used statements of its connection. If two tasks use a

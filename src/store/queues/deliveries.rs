@@ -288,8 +288,8 @@ impl Db {
         Ok(count)
     }
 
-    /// Returns at most `limit` logged attempts of a subscription: those after a position, the oldest first, or those before a position (or
-    /// all), the newest first.
+    /// Returns at most `limit` logged attempts of a subscription. `along` selects the attempts after a position, the oldest first; or those
+    /// before a position, the newest first; or all attempts, the newest first.
     pub async fn attempts(&self, store: &StoreId, webhook: &WebhookId, along: AttemptLogPage, limit: i64) -> Result<Vec<LoggedAttempt>> {
         let position = attempts::Column::Position;
         let query = attempts::Entity::find()
@@ -326,8 +326,9 @@ impl Db {
             *attempts += 1;
             due.push((*attempts, place));
         }
-        // The limits may leave out the last deliveries of the list. So a delivery comes early if its subscription has few attempts in
-        // progress and few deliveries before this one.
+        // The limits may cut off the end of the list. So the list is sorted such that subscriptions take turns, and none of them fills the
+        // beginning of the list. The sort key of a delivery is the number of attempts that its subscription has in progress, plus the
+        // number of the subscription's deliveries before it.
         due.sort_by_key(|(attempts, _)| *attempts);
         let allotted = room.allotted(due.into_iter().map(|(_, place)| place));
         let mut claimed =
@@ -336,7 +337,7 @@ impl Db {
         Ok(claimed)
     }
 
-    /// Claims due deliveries of a store, as many for each subscription as are allotted.
+    /// Claims due deliveries of a store. `allotted` says for each subscription how many deliveries may be claimed.
     async fn claim_deliveries_of(
         &self,
         store: StoreId,

@@ -183,8 +183,8 @@ impl Write {
         Ok(self.execute(&saved).await? == 1)
     }
 
-    /// Stores the id that the channel gave a thread: in the conversation of this message, unless another conversation of the account has
-    /// the id.
+    /// Stores the id by which the channel identifies a conversation (its thread id) in the conversation of this message. Does nothing if
+    /// another conversation of the account has this id.
     pub async fn save_thread_id(&self, message: &Message, reference_id: &str) -> Result<()> {
         use conversations::{Column, Entity};
         let mut others = Query::select();
@@ -245,7 +245,7 @@ impl Db {
         Ok(claimed)
     }
 
-    /// Claims due messages of a store, as many for each account as are allotted.
+    /// Claims due messages of a store. `allotted` says for each account how many messages may be claimed.
     async fn claim_messages_of(
         &self,
         store: StoreId,

@@ -51,8 +51,8 @@ impl Db {
                 .filter(api_key_secrets::Column::StoreId.eq(store))
                 .order_by_asc(api_key_secrets::Column::ExpiresAt),
         );
-        // The secrets are sorted by the time at which they expire. In the map a later secret of a key replaces an earlier one, so that the
-        // secret that expires last stays.
+        // The secrets are sorted by the time at which they expire. So if a key has several secrets, `last_four` has the one that expires
+        // last.
         let (keys, secrets) = (keys.await?, secrets.await?);
         let mut last_four: HashMap<String, String> = secrets.into_iter().map(|secret| (secret.key_id, secret.last_four)).collect();
         Ok(keys.into_iter().map(|row| (last_four.remove(&row.id), row)).map(|(last_four, row)| key(row, last_four)).collect())

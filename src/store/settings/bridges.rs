@@ -130,8 +130,9 @@ fn in_force(now: Timestamp) -> Condition {
     Condition::any().add(bridge_secrets::Column::EndsAt.is_null()).add(bridge_secrets::Column::EndsAt.gt(now))
 }
 
-/// Returns the bridges for the outbox entries of a store at these positions, by account. Each bridge has the secrets that sign its messages
-/// at the time `now`. One statement reads bridges and secrets, so that no bridge is read without its secrets.
+/// Returns the bridges, by account, for those outbox entries of a store whose column `position` has one of these values. Each bridge has
+/// the secrets that sign its messages at the time `now`. One statement reads bridges and secrets, so that no bridge is read without its
+/// secrets.
 pub(in crate::store) async fn endpoints(
     tx: &SystemTransaction,
     keys: &SecretKeys,

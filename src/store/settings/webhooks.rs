@@ -188,7 +188,7 @@ impl Db {
         Ok(webhooks)
     }
 
-    /// Returns whether any store has an enabled subscription.
+    /// Returns whether any store has an enabled subscription. If none has, the delivery worker need not queue events.
     pub async fn is_subscribed_to(&self) -> Result<bool> {
         let enabled = |of: Option<&StoreId>| {
             let query = webhooks::Entity::find().select_only().column(webhooks::Column::Id).filter(is(webhooks::Column::Enabled, true));

@@ -9,8 +9,8 @@
 //!
 //! Guarantees:
 //! - The WAL starts over only once every page that was copied from it is on disk.
-//! - If a sync failed, the WAL does not start over while this process runs. Later, the first process that opens the file while no other
-//!   process has it open copies the WAL from its beginning.
+//! - If a sync failed, the WAL does not start over while this process runs. Once no process has the file open, the next process that opens
+//!   it copies the WAL from its beginning.
 //! - If the rounds cannot copy the WAL, SQLite copies it within a commit, once the WAL has [`WAL_HARD_LIMIT_FACTOR`] times the length at
 //!   which a checkpoint is due. The WAL of an import is copied within the commits of the import.
 
@@ -255,8 +255,8 @@ mod tests {
             synced.set(synced.get() + 1);
             if synced.get() == 1 { Ok(()) } else { Err(crate::store::Error::Damaged("input/output error".to_owned())) }
         };
-        // A checkpoint that reaches the end of the WAL syncs the file by itself, without `refuses`. The open snapshot of the reader keeps
-        // the checkpoint below from reaching the end, as concurrent writers would.
+        // A checkpoint that reaches the end of the WAL syncs the file by itself, and does not call the failing function `refuses`. The open
+        // snapshot of the reader keeps the checkpoint below from reaching the end, as concurrent writers would.
         let reader = Connection::open(&path).unwrap();
         reader.execute_batch("BEGIN; SELECT * FROM t").unwrap();
         write(&writer, 0).await;

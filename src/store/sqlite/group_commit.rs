@@ -54,10 +54,10 @@ use crate::store::{
 /// How many prepared statements the connection keeps.
 const STATEMENTS: usize = 256;
 
-/// The most pages that the connection's page cache keeps from one group to the next. The number is small, since SQLite scans the whole
-/// cache at some commits: in a file of less than a gigabyte, at each commit that reordered pages of a B-tree. During the reordering, a page
-/// temporarily has the number of the page at the offset of one gigabyte. This number is after the end of the file, so the commit searches
-/// the cache for pages after the end of the file.
+/// The most pages that the connection's page cache keeps from one group to the next. The number is small, since at some commits SQLite
+/// searches the whole cache for pages after the end of the file. In a file of less than a gigabyte, that happens at each commit that
+/// reordered pages of a B-tree. During the reordering, a page temporarily gets the number of the page at the offset of one gigabyte, which
+/// is after the end of the file.
 const KEPT_PAGES: u32 = 2000;
 
 /// How many pages a group may change before SQLite writes them to the WAL ahead of the commit (cache spill). If such a page is then changed

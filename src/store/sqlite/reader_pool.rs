@@ -276,8 +276,8 @@ mod tests {
             assert_eq!(read(), mine);
             others += usize::from(first != mine);
         }
-        // A new thread has the same slot as this thread only if other tests started exactly as many threads in between as there are other
-        // slots. That does not happen three times in a row.
+        // `others` is the number of new threads that got another slot than this thread. A new thread gets the same slot only if other tests
+        // started exactly as many threads in between as there are other slots. That does not happen three times in a row.
         assert!(others > 0);
     }
 }

@@ -6,12 +6,15 @@
 //! content. Rows that were added later are not shown. A row that has since been deleted, or that no longer fulfils the filter, may be
 //! missing.
 //!
-//! A page after a cursor merges two lists: rows that have not moved since the snapshot, and rows that have since left a sort position on
-//! this page. Triggers write the data that distinguishes them: the column `placed_by` of a row, and the table `former_places` (on
-//! PostgreSQL migration `m0020_former_sort_positions`, on SQLite `m0022_cheaper_sort_position_changes_on_sqlite`). The cost of a page grows
-//! with the number of moves since the snapshot. A page reads one narrow row of `former_places` for each of these moves: on PostgreSQL the
-//! moves in all lists of the store, on SQLite those in all lists of all stores. On SQLite the table has no index by store, since the index
-//! would cost each move more time than it saves.
+//! A page after a cursor merges two lists: rows that have not moved since the snapshot, and moved rows whose sort position at the snapshot
+//! is on this page. Triggers write the data that distinguishes them (on PostgreSQL migration `m0020_former_sort_positions`, on SQLite
+//! `m0022_cheaper_sort_position_changes_on_sqlite`). The column `placed_by` of a row is the id of the transaction that gave the row its sort
+//! position (on SQLite: the number of the row's insert). The table `former_places` contains each sort position that a row has left, and
+//! which transaction moved the row away (on SQLite: the number of the move).
+//!
+//! The cost of a page grows with the number of moves since the snapshot. A page reads one narrow row of `former_places` for each of these
+//! moves: on PostgreSQL the moves in all lists of the store, on SQLite those in all lists of all stores. On SQLite the table has no index
+//! by store, since the index would cost each move more time than it saves.
 
 use std::collections::BTreeSet;
 
@@ -32,11 +35,14 @@ use crate::{
 /// A record type whose rows move within their list, which is sorted most recent first.
 pub(in crate::store) trait MovingRow: PagedRow {}
 
-/// SQL for a text that identifies the snapshot of the statement, for the cursor. On SQLite the snapshot is the number of the last move and
-/// the number of the store's last inserted row (arrival), on PostgreSQL the transaction snapshot. On a standby a transaction snapshot does
-/// not list the transactions that still run; there the text lists the store's newest visible transactions.
+/// SQL for a text that identifies the snapshot of the statement, for the cursor (see [`Committed`]). The text for SQLite contains the
+/// number of the last move, and the number of the store's last inserted row (arrival).
 const SQLITE_SNAPSHOT: &str = "(SELECT 'numbers:' || COALESCE((SELECT seq FROM sqlite_sequence WHERE name = 'former_places'), 0) || ':' || \
      COALESCE((SELECT value FROM counters WHERE store_id = $1 AND name = 'arrivals'), 0))";
+/// [`SQLITE_SNAPSHOT`] for PostgreSQL. On the primary, the text contains the transaction snapshot: the lowest id that is not assigned yet,
+/// and the ids of the running transactions. On a standby, a snapshot does not list the running transactions. There the text contains the id
+/// below which all transactions have ended, and the ids of the store's later visible transactions. These are read from the change log, in
+/// which each write of the store has an entry.
 const POSTGRES_SNAPSHOT: &str = "(SELECT CASE WHEN pg_is_in_recovery() THEN \
      CONCAT('standby:', pg_snapshot_xmin(pg_current_snapshot()), ':', \
          (SELECT STRING_AGG(DISTINCT transaction_id::text, ',') FROM changes \
@@ -152,8 +158,8 @@ enum Total<'a> {
 pub(in crate::store) struct MovingList<'a, M> {
     pub source: PageSource<'a>,
     pub conditions: Sql,
-    /// Adds the conditions of the list to the statement that reads moved rows by their ids. `listed.listed_id` is the id of such a row; a
-    /// condition can use it before the row is fetched.
+    /// Adds the conditions of the list to the statement that reads moved rows by their ids. In this statement, `listed.listed_id` is the id
+    /// of a moved row, read from `former_places`. A condition on it can be tested before the row itself is fetched.
     pub moved: M,
 }
 
@@ -203,8 +209,9 @@ impl Db {
     }
 
     /// Like [`Db::walk`], with a total if the request wants one. The SQL `count` counts the rows, unless the first page is the whole list.
-    /// The first page and its total come from one statement, so that both are from the same snapshot; the bound values of the list's
-    /// conditions must therefore begin with those of `count`.
+    /// The first page and its total come from one statement, so that both are from the same snapshot. This statement contains `count` as a
+    /// subquery, and both use the same parameters `$1`, `$2`, …. So the bound values of the list's conditions must begin with those of
+    /// `count`.
     pub(in crate::store) async fn walk_counting<T, M>(&self, list: MovingList<'_, M>, page: &PageRequest, count: Sql) -> Result<Page<T>>
     where
         T: MovingRow + Send + 'static,
@@ -278,8 +285,8 @@ impl Db {
         let committed = Committed::read(as_of).ok_or_else(|| Error::Damaged("a cursor names no moment of this database".to_owned()))?;
         conditions.push(" AND ");
         committed.push_unmoved(&mut conditions, T::table(), source.order.map_or("id", |(_, id)| id));
-        // `first_later` is a bound value, so that the statement has the same text for every snapshot.
         let store = conditions.params().first().cloned();
+        // `first_later` is a bound value, so that the statement has the same text for every snapshot.
         let conditions = conditions.with(Param::Integer(committed.first_later()));
         let beside = format!(
             "{}, EXISTS (SELECT 1 FROM former_places WHERE store_id = $1 AND list = '{}' AND left_by >= ${})",

@@ -93,7 +93,7 @@ impl Write {
         self.run_deferred(insert(row, self.backend())?)
     }
 
-    /// Updates one row: the primary key in `row` selects it, and the other columns that are set in `row` get these values.
+    /// Updates one row. The primary key in `row` selects the row, and the other columns that are set in `row` are written.
     pub(in crate::store) async fn update(&self, row: impl ActiveModelTrait) -> Result<()> {
         self.run(update(row, self.backend())?).await?;
         Ok(())

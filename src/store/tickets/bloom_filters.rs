@@ -2,11 +2,12 @@
 //!
 //! A filter by a label or a field scans the list and looks up each ticket in another table. The look-up costs much more than the step to
 //! the next ticket of the list. So the index contains, in addition to a ticket's sort position, three Bloom filters of 63 bits (marks): one
-//! of the labels of the ticket's conversation, one of its field values, and one of the contents of its texts. A label, a value, the first
-//! character of a folded text (a text without differences of case) and the magnitude of a number (its power of two) set two bits each. Two
-//! neighbouring characters of a folded text set one bit. A ticket that lacks a bit of the wanted label or value is skipped without a
-//! look-up. Several labels or values may share a bit, so a set bit proves nothing, and the tickets that are not skipped are still looked
-//! up.
+//! of the labels of the ticket's conversation, one of its field values, and one of the pairs of neighbouring characters in its text values.
+//! A label, a value, the first character of a folded text (a text without differences of case) and the magnitude of a number (its power of
+//! two) set two bits each. A pair of neighbouring characters of a folded text sets one bit.
+//!
+//! A ticket that lacks a bit of the wanted label or value is skipped without a look-up. Several labels or values may share a bit, so a set
+//! bit proves nothing, and the tickets that are not skipped are still looked up.
 //!
 //! Two bits for a value are a compromise. With one bit, two frequent first characters might share this bit, and twice as many tickets would
 //! pass. With three bits, a ticket with many values would have all 63 bits set and would always pass.
@@ -141,10 +142,13 @@ impl BloomPreFilter {
         Some(Self { column: FIELDS, choices, rare: rare.collect() })
     }
 
-    /// Returns the pre-filters for any of these values: the first tests the bits of each value, the second the bits of the properties
-    /// (first character or magnitude) that the values share. The second is left out if few values share a property. The first is left out
-    /// if the values are many whole numbers and few other whole numbers have their magnitudes: then a comparison with each value costs more
-    /// than the look-ups that it saves.
+    /// Returns the pre-filters for any of these values:
+    ///
+    /// - The first tests the bits of each value. It is left out for more than [`FEW_VALUES`] whole numbers, if at least half of the whole
+    ///   numbers with their magnitudes are among them. Then the second pre-filter suffices: a comparison with each value would cost more
+    ///   than the look-ups that it saves.
+    /// - The second tests the bits of the properties (first character or magnitude) of the values. It is left out if there are more than
+    ///   half as many properties as values.
     fn values(field: &FieldId, values: &[Comparable]) -> [Option<Self>; 2] {
         // `None` if one of the values is an empty text, which has no first character.
         let alike: Option<BTreeSet<ValueProperty>> =
@@ -439,11 +443,12 @@ mod tests {
             BloomPreFilter::of(&field, &Test::AnyOf(values)).map(|sieve| sieve.choice_count()).collect::<Vec<_>>()
         };
         let numbers = |least: u32, most: u32| breadths((least..=most).map(number).collect());
-        // Numbers of choices of the expected pre-filters. Few other whole numbers have the magnitudes of 0 to 99, 0 to 19 or 16 to 24, so
-        // only the pre-filter by magnitude is used. For 1 to 3, which have few magnitudes in common, only each value is tested. Both
-        // pre-filters are used for eight values, which are not more than `FEW_VALUES`. Both are also used for numbers from a million on,
-        // for fractions and for texts: many other values share their magnitudes or first characters.
+        // The expected numbers are the numbers of choices of the pre-filters. Few other whole numbers have the magnitudes of 0 to 99, of 0
+        // to 19, or of 16 to 24, so only the pre-filter by magnitude is used. The numbers 1 to 3 have two magnitudes, so only the
+        // pre-filter by value is used.
         assert_eq!((numbers(0, 99), numbers(0, 19), numbers(16, 24), numbers(1, 3)), (vec![8], vec![6], vec![1], vec![3]));
+        // Eight values are not more than `FEW_VALUES`, so both pre-filters are used. Both are also used for numbers from a million on, for
+        // fractions and for texts: many other values share their magnitudes or first characters.
         assert_eq!((numbers(16, 23), numbers(2_000_000, 2_000_008)), (vec![8, 1], vec![12, 1]));
         assert_eq!(breadths((0..9).map(|n| Comparable::Number(f64::from(n) / 10.0)).collect()), [12, 1]);
         assert_eq!(breadths((10..22).map(|n| Comparable::Text(format!("TH-{n}"))).collect()), [12, 1]);

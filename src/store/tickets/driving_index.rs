@@ -6,12 +6,13 @@
 //! each condition of the filter. A condition that many tickets fulfil is cached for a minute and not counted again. If the number of its
 //! tickets drops within that minute, the list is scanned, which costs more but returns the same rows.
 //!
-//! On SQLite the open tickets of one label already form a list of their own (table `labelled_tickets`). For each other condition, the
-//! number of tickets that fulfil it is compared with the length of this list.
+//! On SQLite the open tickets of one label already form a list of their own (table `labelled_tickets`). A list of the open tickets of one
+//! label is read from there, unless another condition of the filter has few tickets, and fewer than the label.
 //!
 //! The statement of a total reads its list to the end, whereas that of a page stops early. So for a total, the index of a condition saves
-//! time even if more tickets fulfil the condition: up to a certain share of the list. If this share is larger than the limit for a page, a
-//! second statement counts the tickets that fulfil each condition, up to this share.
+//! time even if more tickets fulfil the condition: up to a certain share of the list (`few_tickets_for_total`). If no condition was found
+//! for the page, and this share is larger than the limit for a page, a second statement counts the tickets that fulfil each condition, up
+//! to this share.
 
 use std::{borrow::Cow, collections::BTreeSet};
 

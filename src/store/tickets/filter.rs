@@ -116,9 +116,8 @@ impl Db {
     }
 
     /// Adds the `FROM` and `WHERE` clauses that select, by an index, the values `v` of a field that pass a test. On SQLite the statement
-    /// names the index. Without statistics SQLite assumes that any equality condition on an index selects few rows, even the condition on
-    /// the store. So it would scan all rows of the store by the primary key instead of fetching the row of each entry of the index on
-    /// values.
+    /// names the index. Otherwise SQLite, which has no statistics, would scan all values of the store by the primary key, to save the fetch
+    /// of a row for each index entry: it assumes that few rows fulfil a condition such as `store_id = $1`.
     pub(in crate::store) fn push_values(&self, sql: &mut Sql, FieldTest { field_id, test }: &FieldTest) {
         let index = match test {
             Test::StartsWith(_) => " INDEXED BY ticket_field_values_by_fold",

@@ -229,7 +229,8 @@ async fn a_label_s_list_is_walked_whole_and_in_order() {
     ] {
         let filter = labelled(operator, labels);
         // This test is about lists that are scanned. So `start` must find no condition that only few tickets fulfil: these tickets would be
-        // looked up by their ids. Exceptions are the label `none`, and PostgreSQL, where up to 1,000 tickets count as few.
+        // looked up by their ids. It may find one for the label `none`, which no ticket has, and on PostgreSQL, where up to 1,000 tickets
+        // count as few.
         let start = db.start(store, &filter, ShownTickets::Open, &tests, db.few_tickets()).await.unwrap();
         assert!(start.is_none() || labels.contains(&"none") || db.backend() == DbBackend::Postgres, "{operator:?} {labels:?}");
         let mut expected: Vec<i64> = (1..=2_000).filter(|i| wanted(*i) && ![985, 990].contains(i)).collect();
@@ -306,7 +307,8 @@ async fn what_a_label_does_not_have_is_not_looked_at() {
         let start = db.start(store, &filter, ShownTickets::Open, &fewer, db.few_tickets()).await.unwrap();
         assert_eq!(start.is_some(), starts, "{label}");
     }
-    // If more tickets have the label than the value, a total uses the index of the value. If fewer tickets have the label, it does not.
+    // The stored total is raised to a million open tickets. In a list of this length, thousands of tickets count as few for a total. If
+    // more tickets have the label than the value, the total uses the index of the value. If fewer tickets have the label, it does not.
     fixture.execute("UPDATE totals SET value = 1000000 WHERE name = 'tickets.open'").await.unwrap();
     let several = [FieldTest { field_id: "score".into(), test: Test::Between(0.0, 9.0) }];
     for (label, starts) in [("fifth", true), ("few", false)] {

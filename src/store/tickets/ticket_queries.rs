@@ -172,9 +172,10 @@ impl Db {
         mut conditions: Sql,
     ) -> Sql {
         let source = self.ticket_source(filter, shown, tests, start, &mut conditions);
-        // Few tickets pass two Bloom pre-filters that each compare with a single bit pattern (choice), so few need the remaining look-ups.
-        // PostgreSQL's planner does not know that: without fences (`OFFSET 0`) it would read every field value that passes a test. After
-        // only one such pre-filter, or after a pre-filter with many choices, reading every value is faster.
+        // With fences (`OFFSET 0`), PostgreSQL looks up the labels and values of each ticket that passes the Bloom pre-filters. Without
+        // fences, it would read every field value that passes a test, since its planner does not know how few tickets pass the pre-filters.
+        // Fences are used if at least two pre-filters compare with a single bit pattern (choice) each: few tickets pass these. Otherwise
+        // reading every value is faster, unless `start` already selects few tickets.
         let sifts = |sieve: &BloomPreFilter| sieve.choice_count() == 1;
         let labels = filter.labels.as_ref().and_then(BloomPreFilter::of_labels).iter().any(sifts);
         let sifting = tests

@@ -58,9 +58,10 @@ pub struct Write {
     now: AtomicI64,
     /// The records that the commit adds to the change log.
     log: Mutex<WriteChangeLog>,
-    /// The value of the counter [`Db::own_epoch`] when this transaction began. If the counter has been incremented since, the search index
-    /// may already have an inserted message in a newer state. It then reads the message from the database and ignores the content that this
-    /// transaction reports.
+    /// The epoch in which this transaction began: the value of the counter [`Db::own_epoch`]. The search index increments the counter after
+    /// it has read records without the change log. These may include a message that this transaction inserted, in a newer state. So if the
+    /// counter has been incremented since, the index ignores the content that this transaction passes to it, and reads the message from the
+    /// database.
     epoch: u64,
     /// On PostgreSQL: statements that are held back until the next statement and sent in one batch with it.
     later: Mutex<Vec<Sql>>,

@@ -213,10 +213,10 @@ fn a_closed_ticket_is_sorted_by_the_last_message_of_its_window() {
     assert_eq!(first(json!(["closed"])), "t-shut");
 }
 
-/// A conversation has two tickets. The newer ticket, `t-later`, is closed, while the older ticket, `t-free`, is still open. Only an import
-/// can create this state. A ticket has only messages that were sent after the previous ticket was closed. While `t-free` is open, this rule
-/// excludes nothing: the message `m-2` belongs to both tickets, and `t-later` is sorted by it. Then the test closes `t-free`. The message
-/// `m-2` was sent before that, so it no longer belongs to `t-later`.
+/// A ticket has only messages that were sent after the previous ticket of the conversation was closed. In this test, the previous ticket
+/// `t-free` is still open, although the newer ticket `t-later` is closed; only an import can create this state. While `t-free` is open,
+/// both tickets have the message `m-2`, and `t-later` is sorted by the time of this message. Then the test closes `t-free`. From then on
+/// `t-later` no longer has `m-2`, which was sent before `t-free` was closed.
 #[test]
 fn a_message_that_moves_to_the_older_of_two_tickets_no_longer_sorts_the_other() {
     let mut lines = crate::fixture::write_store();

@@ -145,8 +145,8 @@ async fn a_hanging_endpoint_delays_only_its_own_events() {
     while well.iter().any(|endpoint| endpoint.count() < 50) {
         worker.begin_due().await.unwrap();
         assert!(worker.attempts.len() <= 4 * MAX_ATTEMPTS_PER_DESTINATION);
-        // `begin_due` may already have joined the last attempt at the endpoints that respond. Then only hanging attempts are left, so the
-        // wait for the end of an attempt has a time-out.
+        // `begin_due` also handles attempts that have ended. If it has handled the last attempt that gets a response, only attempts that
+        // hang are left. So this wait for the end of an attempt has a time-out.
         if let Ok(Some(ended)) = tokio::time::timeout(SHORT, worker.attempts.join_next_with_id()).await {
             worker.ended(ended);
         }

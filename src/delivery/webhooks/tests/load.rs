@@ -271,7 +271,8 @@ async fn endpoints_that_recover_get_all_events_and_broken_ones_are_disabled() {
         assert_eq!(bench.shown(&one.id).await.enabled, one.manner != EndpointBehaviour::Gone, "{:?}", one.manner);
     }
 
-    // The endpoint that recovers too late has no successful delivery. A replay with `missing` counts all its events, and then sends them.
+    // The endpoint that recovers too late has no successful delivery, so all events are missing for it. A replay with `missing` first
+    // counts them (a dry run), and then sends them.
     let late = of(EndpointBehaviour::RecoversTooLate);
     late.recovered.store(true, Ordering::SeqCst);
     let (began, before) = (Instant::now(), all(&subscribers));

@@ -129,7 +129,7 @@ impl LoopbackListeners {
         Self { port: addresses[0].port(), addresses, callers }
     }
 
-    /// Removes a caller that came after the first `before` callers; returns whether it was found.
+    /// Removes `caller` from the list of callers, and returns whether it was found. The first `before` entries are not searched.
     fn forget(&self, before: usize, caller: SocketAddr) -> bool {
         let mut callers = self.callers.lock().unwrap();
         let Some(at) = callers[before..].iter().position(|other| *other == caller) else { return false };
@@ -236,7 +236,8 @@ async fn dns_rebinding_is_refused() {
     // Every response closes its connection, so each delivery opens a new connection.
     let origin = TestServer::on(six, |_| ScriptedReply::Says("200 OK\r\nconnection: close".to_owned()));
     let names = Arc::new(Names::default());
-    // The rebinding name resolves to a permitted address first, then to a refused address, and later to both in one answer.
+    // The answers to the look-ups of the name, in order. `::1` is permitted here, and `127.0.0.1` is refused, also in its IPv6 notation. If
+    // an answer has both, the request goes to `::1`.
     for answer in [&["::1"][..], &["127.0.0.1"], &["::1"], &["127.0.0.1", "::1"], &["::ffff:127.0.0.1"]] {
         names.give("rebinding.example", answer);
     }

@@ -48,7 +48,8 @@ export function add(view) {
   return views[name];
 }
 
-// Returns the markup of a table for the body of a tab. `columns`: the names of the messages that are the column headings.
+// Returns the markup of a table for the body of the tab `name`. `row`: the id of the template of a row. `columns`: the names of the
+// messages that are the column headings.
 export const table = (name, row, columns) => `<table role="table" aria-labelledby="${name}-title">
   <thead role="rowgroup"><tr role="row">${columns.map((column) => `<th role="columnheader" scope="col">${column === "actions" ? `<span class="unseen">${t(column)}</span>` : t(column)}</th>`).join("")}</tr></thead>
   <tbody role="rowgroup" class="list" data-row="${row}"></tbody>

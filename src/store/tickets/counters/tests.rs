@@ -206,9 +206,10 @@ async fn a_walk_may_ask_for_its_total_late() {
     }
 }
 
-/// Asserts that PostgreSQL plans the statement of a page with its total five times and then keeps a generic plan: planning takes longer
-/// than reading the page. PostgreSQL keeps the generic plan only if it does not look more expensive than the first five plans. So these
-/// plans must not know the time `now` of the request: few snoozes end after that time, which would make the plans look cheaper.
+/// Asserts that PostgreSQL plans the statement of a page with its total five times, each time for the actual values, and then keeps a
+/// generic plan. Planning takes longer than reading the page. PostgreSQL keeps the generic plan only if it does not look more expensive
+/// than the first five plans. If these plans knew the time `now` of the request, they would look cheaper, since few snoozes end after that
+/// time. So the statement hides the time from the planner (see `push_snoozed`).
 #[tokio::test]
 async fn a_list_with_its_total_is_planned_once() {
     let fixture = Fixture::alone().await;

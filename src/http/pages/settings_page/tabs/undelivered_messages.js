@@ -40,8 +40,8 @@ function fillMessage(message, slots, text, button) {
 }
 
 async function fetchMessages() {
-  // The pending messages are requested first. So a message that fails between the two requests is in both responses. In the opposite order
-  // it could be in neither.
+  // The pending messages are requested before the failed ones. So a message that fails between the two requests is in both responses. In
+  // the opposite order it could be in neither.
   const pending = await get("/messages/undelivered", { state: "pending", limit: LIMIT });
   const found = [await get("/messages/undelivered", { state: "failed", limit: LIMIT }), pending];
   one("#undelivered-more").hidden = found.every((messages) => messages.length < LIMIT);

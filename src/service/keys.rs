@@ -21,7 +21,7 @@ use crate::{
         time::Timestamp,
         unicode_text::is_name,
     },
-    store::{Write, caller_cache::LookedUpCaller},
+    store::{Write, api_key_auth::LookedUpCaller},
 };
 
 /// The maximum length of a key's name, in characters.

@@ -61,7 +61,7 @@ use crate::{
     store::Db,
 };
 
-pub use crate::store::{StatementLimit, caller_cache::LookedUpCaller};
+pub use crate::store::{StatementLimit, api_key_auth::LookedUpCaller};
 pub use error::{Error, Result};
 pub use write_transaction::{IdempotentRequest, Renderer, WriteContext, WriteOutcome};
 

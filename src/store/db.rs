@@ -32,7 +32,6 @@ use tokio::{sync::Semaphore, time::timeout};
 
 use crate::store::{
     Error, Result,
-    caller_cache::CallerCache,
     change_log::own_change_queue::OwnChangeQueue,
     last_failure::LastFailure,
     postgres::{
@@ -104,7 +103,6 @@ pub struct Db {
     share: Option<StatementLimit>,
     /// Whether reads on SQLite use the shared snapshot of their request.
     in_snapshots: bool,
-    callers: Arc<CallerCache>,
 }
 
 /// The limit on concurrent statements of one store, for requests that read many records. Statements that look up rows by a list of keys
@@ -214,7 +212,6 @@ impl Db {
             on_replica: false,
             share: None,
             in_snapshots: false,
-            callers: Arc::default(),
         };
         Ok(Self { is_distributed: db.detect_distribution().await?, ..db })
     }
@@ -285,10 +282,6 @@ impl Db {
     #[must_use]
     pub fn in_snapshots(&self) -> Self {
         Self { in_snapshots: true, ..self.clone() }
-    }
-
-    pub(in crate::store) fn callers(&self) -> &CallerCache {
-        &self.callers
     }
 
     pub(in crate::store) fn reads_in_snapshots(&self) -> bool {

@@ -81,7 +81,6 @@
 mod across_stores;
 pub mod api_key_auth;
 pub mod backup_and_restore;
-pub mod caller_cache;
 pub mod change_feed;
 pub mod change_feed_copy;
 pub mod change_log;

@@ -15,7 +15,7 @@ use crate::store::{
     parameterised_sql::{RowBound, Sql},
     postgres::{pipelined_clients::PipelinedConnections, pipelined_connection::RowSink},
     row_decoding::Cells,
-    sqlite::{read_connection::DatabaseState, shared_snapshots},
+    sqlite::shared_snapshots,
 };
 
 /// A sink for the rows that a statement on PostgreSQL returns. It decodes each row on arrival. Once a row cannot be decoded, the sink keeps
@@ -114,14 +114,6 @@ impl Db {
                 poll_fn(|task| shared_snapshots::in_scope(|| request.as_mut().poll(task))).await
             }
             Reads::Postgres(_) => request.await,
-        }
-    }
-
-    /// Returns the state of the database that the shared snapshot of the request shows. `None`: this handle does not read in one.
-    pub(in crate::store) fn state_of_snapshot(&self) -> Result<Option<DatabaseState>> {
-        match self.reads() {
-            Reads::Sqlite(readers) if self.reads_in_snapshots() => readers.state_of_snapshot(),
-            _ => Ok(None),
         }
     }
 

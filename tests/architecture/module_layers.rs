@@ -33,7 +33,6 @@ const STORE: Room = Room {
         &["sqlite", "postgres"],
         &[
             "db",
-            "caller_cache",
             "read_executor",
             "migrate",
             "transaction",

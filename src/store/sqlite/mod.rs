@@ -8,7 +8,7 @@ pub mod file_identity;
 pub mod foreign_wal_check;
 pub mod group_commit;
 pub mod per_thread_slots;
-pub mod read_connection;
+mod read_connection;
 pub mod reader_pool;
 pub mod shared_snapshots;
 pub mod snapshot_copy;

@@ -2,10 +2,7 @@
 
 use std::{
     path::Path,
-    sync::{
-        Arc, Mutex, Weak,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, Weak},
     time::Instant,
 };
 
@@ -32,20 +29,9 @@ const CACHE_KIB: u32 = 16 * 1024;
 /// How many prepared statements each connection keeps.
 const STATEMENTS: usize = 256;
 
-/// Names a state of the database, as one connection counts them. Two equal values mean that nothing was committed in between, by any
-/// connection of any process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::store) struct DatabaseState {
-    connection: u64,
-    /// SQLite's `PRAGMA data_version`, which can be compared only with other values of the same connection.
-    data_version: i64,
-}
-
 /// A connection that cannot write.
 pub(super) struct ReadConnection {
     connection: Connection,
-    /// Tells the connections of this process apart.
-    number: u64,
     /// How much longer the current statement may run. `None`: until it has ended.
     left: Arc<Mutex<Option<ReadBudget>>>,
 }
@@ -87,8 +73,7 @@ impl ReadConnection {
             })
         };
         connection.progress_handler(STEPS, Some(is_enough))?;
-        static OPENED: AtomicU64 = AtomicU64::new(0);
-        Ok(Self { connection, number: OPENED.fetch_add(1, Ordering::Relaxed), left })
+        Ok(Self { connection, left })
     }
 
     /// Runs a statement; returns `None` if it was stopped because it needs more than `left` allows.
@@ -109,12 +94,6 @@ impl ReadConnection {
     pub fn end(&self) -> Result<()> {
         self.connection.prepare_cached("COMMIT")?.execute(())?;
         Ok(())
-    }
-
-    /// Returns the state of the database that the open transaction shows.
-    pub fn state(&self) -> Result<DatabaseState> {
-        let data_version = self.connection.prepare_cached("PRAGMA data_version")?.query_row((), |row| row.get(0))?;
-        Ok(DatabaseState { connection: self.number, data_version })
     }
 
     #[cfg(test)]

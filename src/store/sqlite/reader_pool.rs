@@ -25,7 +25,7 @@ use crate::store::{
     sqlite::{
         file_identity::FileIdentity,
         per_thread_slots::ThreadSlot,
-        read_connection::{DatabaseState, ReadBudget, ReadConnection},
+        read_connection::{ReadBudget, ReadConnection},
         shared_snapshots::{self, ThreadConnections},
     },
 };
@@ -116,24 +116,14 @@ impl Readers {
         left: Option<ReadBudget>,
     ) -> Result<Option<Vec<T>>> {
         if in_snapshot && shared_snapshots::is_in_scope() {
-            self.in_shared_snapshot(|reader| reader.run(sql, decode, left))
+            let reader = shared_snapshots::take(&self.spots, || self.idle_or_new(self.spots.here()))?;
+            let rows = reader.run(sql, decode, left)?;
+            shared_snapshots::keep(&self.spots, reader);
+            Ok(rows)
         } else {
             shared_snapshots::end();
             self.run(self.spots.here(), sql, decode, left)
         }
-    }
-
-    /// Returns the state of the database that the shared snapshot shows. `None` where statements cannot share one.
-    pub fn state_of_snapshot(&self) -> Result<Option<DatabaseState>> {
-        if shared_snapshots::is_in_scope() { self.in_shared_snapshot(|reader| reader.state().map(Some)) } else { Ok(None) }
-    }
-
-    /// Runs `read` on the connection of the shared snapshot. If `read` fails, the connection is not used again.
-    fn in_shared_snapshot<T>(&self, read: impl FnOnce(&ReadConnection) -> Result<T>) -> Result<T> {
-        let reader = shared_snapshots::take(&self.spots, || self.idle_or_new(self.spots.here()))?;
-        let found = read(&reader)?;
-        shared_snapshots::keep(&self.spots, reader);
-        Ok(found)
     }
 
     /// Runs a statement on an idle or a new connection; returns `None` if it was stopped because it needs more than `left` allows.

@@ -93,6 +93,7 @@ mod tests {
 
     use super::*;
     use crate::store::{
+        Error,
         parameterised_sql::Sql,
         sqlite::{connection::log, file_identity::opened, reader_pool::Readers},
     };
@@ -176,7 +177,7 @@ mod tests {
         in_scope(|| {
             assert_eq!(file.shared(), 0);
             file.insert();
-            let failed = file.readers.all(Sql::fixed("SELECT n FROM missing"), None, true, |cells| cells.take::<i64>());
+            let failed = file.readers.all(Sql::fixed("SELECT n FROM t"), None, true, |_| -> Result<()> { Err(Error::Busy) });
             assert!(failed.now_or_never().unwrap().is_err());
             assert!(file.is_unread());
             assert_eq!(file.shared(), 1);

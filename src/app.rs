@@ -166,7 +166,6 @@ impl App {
             (Some(requests), Some(mails))
         });
         let state = Arc::new(SharedState {
-            reads: service.in_snapshots(),
             service,
             replica,
             seal,

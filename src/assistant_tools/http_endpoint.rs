@@ -89,7 +89,7 @@ impl HttpTools {
 
     async fn answer(&self, mut request: Request) -> poem::Result<Response> {
         let RequestData { state, context, .. } = RequestData::of(&request)?.clone();
-        let caller = identify(&request, &state.service).await?.caller;
+        let caller = identify(&request).await?.caller;
         let key = presented(&request)?.to_owned();
         context.authenticated(Recipient::Key(caller.store_id.clone(), caller.key_id.clone()), Some(caller.key_name.clone()), false);
         let body = request.take_body().into_bytes_limit(MAX_BODY_BYTES).await.map_err(|_| too_large())?;

@@ -135,12 +135,6 @@ impl Service {
         Self { db: self.db.on_replica(), ..self.clone() }
     }
 
-    /// Returns a copy for requests that only read: on SQLite, the statements of a request may share one read transaction.
-    #[must_use]
-    pub fn in_snapshots(&self) -> Self {
-        Self { db: self.db.in_snapshots(), ..self.clone() }
-    }
-
     /// Returns a copy with a limit on how many statements of one store run at the same time. Unless [`StatementLimit::all`] is set, only
     /// statements that may read any number of rows count towards the limit.
     #[must_use]

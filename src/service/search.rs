@@ -46,8 +46,7 @@ impl Service {
         Ok(found.page(&page, rows, |contact| contact.id.as_str()).map(|(_, contact)| contact))
     }
 
-    /// Returns the handle with which the rows of hits are read. It sees every commit; a standby, or the snapshot of the request, may lag
-    /// behind the search index.
+    /// Returns the primary database. The rows of hits are read from it, since a standby may lag behind the search index.
     fn indexed(&self) -> Db {
         self.db().on_primary()
     }

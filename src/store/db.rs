@@ -101,8 +101,6 @@ pub struct Db {
     on_replica: bool,
     /// The limit on concurrent statements of one store. `None`: no limit.
     share: Option<StatementLimit>,
-    /// Whether reads on SQLite use the shared snapshot of their request.
-    in_snapshots: bool,
 }
 
 /// The limit on concurrent statements of one store, for requests that read many records. Statements that look up rows by a list of keys
@@ -211,7 +209,6 @@ impl Db {
             replica: None,
             on_replica: false,
             share: None,
-            in_snapshots: false,
         };
         Ok(Self { is_distributed: db.detect_distribution().await?, ..db })
     }
@@ -277,17 +274,6 @@ impl Db {
         Self { share: Some(share), ..self.clone() }
     }
 
-    /// Returns a handle to the same database for requests that only read. On SQLite, its statements may share the read transaction of their
-    /// request ([`Self::with_shared_snapshots`]). So a statement may miss a commit that came after the first statement of its request.
-    #[must_use]
-    pub fn in_snapshots(&self) -> Self {
-        Self { in_snapshots: true, ..self.clone() }
-    }
-
-    pub(in crate::store) fn reads_in_snapshots(&self) -> bool {
-        self.in_snapshots
-    }
-
     pub(in crate::store) fn share(&self) -> Option<&StatementLimit> {
         self.share.as_ref()
     }
@@ -298,10 +284,10 @@ impl Db {
         Self { on_statement: None, ..self.clone() }
     }
 
-    /// Returns a handle to the same database whose reads see every commit: they run on the primary, and share no snapshot.
+    /// Returns a handle to the same database whose reads run on the primary.
     #[must_use]
     pub fn on_primary(&self) -> Self {
-        Self { on_replica: false, in_snapshots: false, ..self.clone() }
+        Self { on_replica: false, ..self.clone() }
     }
 
     /// Returns the standby, if the reads of this handle run on it.

@@ -1,6 +1,6 @@
 //! The executor of reads: runs a statement on the reader pool of SQLite, on a standby, or on the pipelined connections to PostgreSQL.
 
-use std::{future::poll_fn, pin::pin, sync::Arc};
+use std::sync::Arc;
 
 use sea_orm::{
     ColumnTrait, DbBackend, ExprTrait,
@@ -15,7 +15,6 @@ use crate::store::{
     parameterised_sql::{RowBound, Sql},
     postgres::{pipelined_clients::PipelinedConnections, pipelined_connection::RowSink},
     row_decoding::Cells,
-    sqlite::shared_snapshots,
 };
 
 /// A sink for the rows that a statement on PostgreSQL returns. It decodes each row on arrival. Once a row cannot be decoded, the sink keeps
@@ -53,7 +52,7 @@ impl Db {
         let outcome = match self.reads() {
             Reads::Sqlite(readers) => {
                 self.count_statement();
-                readers.all(sql, share, self.reads_in_snapshots(), decode).await
+                readers.all(sql, share, decode).await
             }
             // Boxed: this future is large and would enlarge every future that awaits it, also on SQLite. A future is moved several times
             // during a request, and moving a large future costs time.
@@ -105,18 +104,6 @@ impl Db {
         }
     }
 
-    /// Runs the future of a request. On SQLite, the statements of handles from [`Db::in_snapshots`] share one read transaction, as long as
-    /// the request does not wait in between.
-    pub async fn with_shared_snapshots<T>(&self, request: impl Future<Output = T>) -> T {
-        match self.reads() {
-            Reads::Sqlite(_) => {
-                let mut request = pin!(request);
-                poll_fn(|task| shared_snapshots::in_scope(|| request.as_mut().poll(task))).await
-            }
-            Reads::Postgres(_) => request.await,
-        }
-    }
-
     /// Runs a read statement and returns its first row, decoded.
     pub(in crate::store) async fn first<T, D>(&self, sql: Sql, decode: D) -> Result<Option<T>>
     where
@@ -137,32 +124,5 @@ impl Db {
     pub(in crate::store) fn push_contains(&self, sql: &mut Sql, column: &str, needle: &str) {
         let find = if self.backend() == DbBackend::Sqlite { "instr(" } else { "strpos(" };
         sql.unbounded().push(find).push(column).push(", ").text(needle).push(") > 0");
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{domain::ids::TicketId, store::fixture::Fixture};
-
-    #[tokio::test]
-    async fn a_request_sees_new_commits_after_it_waited() {
-        let fixture = Fixture::new().await;
-        let reads = fixture.db.in_snapshots();
-        let shown = async |db: &Db| db.ticket(&fixture.store, &TicketId::from("a")).await.unwrap().is_some();
-        let shared = fixture.db.backend() == DbBackend::Sqlite;
-        let request = async {
-            assert!(!shown(&reads).await);
-            // The commit is made by another thread while this one does not give up its poll.
-            std::thread::scope(|scope| {
-                let commit = || tokio::runtime::Runtime::new().unwrap().block_on(fixture.ticket("a", |_| ()));
-                scope.spawn(commit).join().unwrap();
-            });
-            assert_eq!(shown(&reads).await, !shared);
-            assert!(shown(&fixture.db).await && shown(&reads.on_primary()).await);
-            tokio::task::yield_now().await;
-            assert!(shown(&reads).await);
-        };
-        fixture.db.with_shared_snapshots(request).await;
     }
 }

@@ -44,7 +44,7 @@ impl AuthenticatedRequest {
     /// Returns the service for an operation that only reads. The service reads from the standby of the database if the standby already has
     /// every change that the caller may know of, and otherwise from the primary.
     pub fn reads(&self) -> &Service {
-        self.state.replica.as_ref().filter(|_| self.on_replica).unwrap_or(&self.state.reads)
+        self.state.replica.as_ref().filter(|_| self.on_replica).unwrap_or(&self.state.service)
     }
 
     /// Like [`Self::reads`], for an operation that reads many records. The returned service limits how many expensive statements of the
@@ -144,8 +144,7 @@ impl<'a, S: Requires> ApiExtractor<'a> for Authorised<S> {
 
     async fn from_request(request: &'a poem::Request, _: &mut RequestBody, _: ExtractParamOptions<()>) -> poem::Result<Self> {
         let RequestData { state, context, .. } = RequestData::of(request)?;
-        let service = if S::SCOPE.only_reads() { &state.reads } else { &state.service };
-        let known = identify(request, service).await?;
+        let known = identify(request).await?;
         let caller = known.caller;
         let recipient = Recipient::Key(caller.store_id.clone(), caller.key_id.clone());
         context.authenticated(recipient.clone(), Some(caller.key_name.clone()), S::SCOPE.only_reads());
@@ -166,9 +165,9 @@ impl<'a, S: Requires> ApiExtractor<'a> for Authorised<S> {
 
 /// Looks up the caller to whom the API key of a request belongs. A key that is not valid (unknown, inactive, expired or deleted) counts
 /// against the rate limit of the request's IP address (`rate_limits`). A missing key does not count.
-pub async fn identify(request: &poem::Request, service: &Service) -> Result<LookedUpCaller, ApiError> {
+pub async fn identify(request: &poem::Request) -> Result<LookedUpCaller, ApiError> {
     let RequestData { state, context, .. } = RequestData::of(request)?;
-    if let Some(known) = service.authenticate(presented(request)?).await? {
+    if let Some(known) = state.service.authenticate(presented(request)?).await? {
         return Ok(known);
     }
     if let Some(rate) = &state.rate {

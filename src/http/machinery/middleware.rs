@@ -93,7 +93,7 @@ impl Endpoint for Middleware {
         } else {
             self.served.call(request)
         };
-        let served = AssertUnwindSafe(self.state.service.db().with_shared_snapshots(served)).catch_unwind();
+        let served = AssertUnwindSafe(served).catch_unwind();
         // Every log line of the request contains the request id.
         let span = tracing::error_span!("request", request_id = context.request_id());
         let answer = context.beside(limited(&context, served)).instrument(span).await;

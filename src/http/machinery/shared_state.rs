@@ -9,9 +9,7 @@ use crate::{service::Service, telemetry::metrics::Metrics};
 /// The state that all HTTP requests share: the service, which implements the use-cases, and the data of the HTTP layer.
 pub struct SharedState {
     pub service: Service,
-    /// A second instance of the service, for requests that only read.
-    pub reads: Service,
-    /// A third instance of the service, which reads from a standby (replica) of the database. `None` if the database has no standby.
+    /// A second instance of the service, which reads from a standby (replica) of the database. `None` if the database has no standby.
     pub replica: Option<Service>,
     pub seal: Seal,
     pub metrics: Metrics,

@@ -8,8 +8,6 @@ pub mod file_identity;
 pub mod foreign_wal_check;
 pub mod group_commit;
 pub mod per_thread_slots;
-mod read_connection;
 pub mod reader_pool;
-pub mod shared_snapshots;
 pub mod snapshot_copy;
 pub mod sqlite_ffi;

@@ -8,25 +8,26 @@
 //! As a rule each thread uses one connection (`per_thread_slots`). If threads shared connections, the memory that SQLite writes at each
 //! statement would move between the caches of the cores, and so would the lock of the list of connections.
 //!
-//! Guarantees: a connection cannot write, and sees every change that was committed before the statement began. A statement of a shared
-//! snapshot (`shared_snapshots`) sees every change that was committed before the snapshot's first statement began.
+//! Guarantees: a connection cannot write, and sees every change that was committed before the statement began.
 
 use std::{
-    sync::Arc,
+    path::Path,
+    sync::{Arc, Mutex, Weak},
     time::{Duration, Instant},
 };
 
+use rusqlite::Connection;
 use tokio::sync::Semaphore;
 
 use crate::store::{
     Error, Result,
+    mutex::lock,
     parameterised_sql::{RowBound, Sql},
     row_decoding::Cells,
     sqlite::{
+        connection::{open as open_file, read},
         file_identity::FileIdentity,
-        per_thread_slots::ThreadSlot,
-        read_connection::{ReadBudget, ReadConnection},
-        shared_snapshots::{self, ThreadConnections},
+        per_thread_slots::{PerThread, ThreadSlot},
     },
 };
 
@@ -34,7 +35,7 @@ use crate::store::{
 pub(in crate::store) struct Readers {
     file: Arc<FileIdentity>,
     /// Idle connections for statements that run inline, a list for each thread.
-    spots: Arc<ThreadConnections>,
+    spots: PerThread<Vec<ReadConnection>>,
     /// Idle connections for statements that run on a blocking thread.
     elsewhere: IdleReaders,
     /// Limits the number of statements on blocking threads, so that they cannot take every blocking thread. A statement counts until it has
@@ -46,6 +47,36 @@ pub(in crate::store) struct Readers {
 /// Connections that are open and not in use. There are never more of these connections than there are threads that read.
 type IdleReaders = ThreadSlot<Vec<ReadConnection>>;
 
+/// A connection that cannot write.
+struct ReadConnection {
+    connection: Connection,
+    /// How much longer the current statement may run. `None`: until it has ended.
+    left: Arc<Mutex<Option<ReadBudget>>>,
+}
+
+/// How much longer a statement may run.
+enum ReadBudget {
+    /// Inline: how many more progress checks the statement may reach, and the time at which it is stopped.
+    Asks(u32, Instant),
+    /// On a blocking thread: as long as a caller waits for the statement.
+    WhileWanted(Weak<()>),
+}
+
+impl ReadBudget {
+    fn is_none(&self) -> bool {
+        match self {
+            Self::Asks(asks, _) => *asks == 0,
+            Self::WhileWanted(by) => by.strong_count() == 0,
+        }
+    }
+
+    fn asked(&mut self) {
+        if let Self::Asks(asks, until) = self {
+            *asks = if Instant::now() < *until { asks.saturating_sub(1) } else { 0 };
+        }
+    }
+}
+
 /// The number of progress checks (calls of SQLite's progress handler) at which an inline statement is stopped. It is reached after about a
 /// quarter of a millisecond, in which a statement can find and read a long page of a list.
 const PROGRESS_CHECKS: u32 = 50;
@@ -53,11 +84,20 @@ const PROGRESS_CHECKS: u32 = 50;
 /// The longest time that a statement runs inline. A statement reaches this limit if the pages that it reads have to come from a disk.
 const INLINE_TIME_LIMIT: Duration = Duration::from_millis(1);
 
+/// The number of steps of SQLite's virtual machine from one progress check to the next. A step takes some ten nanoseconds.
+const STEPS: i32 = 500;
+
+/// The page cache of each connection, in KiB.
+const CACHE_KIB: u32 = 16 * 1024;
+
+/// How many prepared statements each connection keeps.
+const STATEMENTS: usize = 256;
+
 impl Readers {
     pub fn new(file: Arc<FileIdentity>, unbounded: u32) -> Arc<Self> {
         Arc::new(Self {
             file,
-            spots: Arc::default(),
+            spots: PerThread::default(),
             elsewhere: IdleReaders::default(),
             unbounded: Arc::new(Semaphore::new(unbounded.max(1) as usize)),
             on_the_spot: INLINE_TIME_LIMIT,
@@ -66,8 +106,8 @@ impl Readers {
 
     /// Runs a statement and returns its rows, each decoded by `decode`. A statement that exceeds its inline limit, or reads a whole table,
     /// runs on a blocking thread. There it needs a permit of the semaphore `unbounded`, and also one of the semaphore `share` if the caller
-    /// passes it. An inline statement uses the shared snapshot of its request if `in_snapshot` is true (`shared_snapshots`).
-    pub async fn all<T, D>(self: &Arc<Self>, sql: Sql, share: Option<&Arc<Semaphore>>, in_snapshot: bool, decode: D) -> Result<Vec<T>>
+    /// passes it.
+    pub async fn all<T, D>(self: &Arc<Self>, sql: Sql, share: Option<&Arc<Semaphore>>, decode: D) -> Result<Vec<T>>
     where
         T: Send + 'static,
         D: Fn(&mut Cells<'_>) -> Result<T> + Send + 'static,
@@ -77,10 +117,9 @@ impl Readers {
             return Err(closed());
         }
         let on_the_spot = match sql.reach() {
-            RowBound::Keys => self.run_inline(in_snapshot, &sql, &decode, None)?,
+            RowBound::Keys => self.run(self.spots.here(), &sql, &decode, None)?,
             RowBound::Rows => {
-                let left = ReadBudget::Asks(PROGRESS_CHECKS, Instant::now() + self.on_the_spot);
-                self.run_inline(in_snapshot, &sql, &decode, Some(left))?
+                self.run(self.spots.here(), &sql, &decode, Some(ReadBudget::Asks(PROGRESS_CHECKS, Instant::now() + self.on_the_spot)))?
             }
             RowBound::Table => None,
         };
@@ -107,25 +146,6 @@ impl Readers {
         read.map_err(|error| Error::Unavailable(error.to_string()))??.ok_or_else(closed)
     }
 
-    /// Runs a statement on the calling thread; returns `None` if it was stopped because it needs more than `left` allows.
-    fn run_inline<T>(
-        self: &Arc<Self>,
-        in_snapshot: bool,
-        sql: &Sql,
-        decode: &impl Fn(&mut Cells<'_>) -> Result<T>,
-        left: Option<ReadBudget>,
-    ) -> Result<Option<Vec<T>>> {
-        if in_snapshot && shared_snapshots::is_in_scope() {
-            let reader = shared_snapshots::take(&self.spots, || self.idle_or_new(self.spots.here()))?;
-            let rows = reader.run(sql, decode, left)?;
-            shared_snapshots::keep(&self.spots, reader);
-            Ok(rows)
-        } else {
-            shared_snapshots::end();
-            self.run(self.spots.here(), sql, decode, left)
-        }
-    }
-
     /// Runs a statement on an idle or a new connection; returns `None` if it was stopped because it needs more than `left` allows.
     fn run<T>(
         &self,
@@ -134,17 +154,37 @@ impl Readers {
         decode: &impl Fn(&mut Cells<'_>) -> Result<T>,
         left: Option<ReadBudget>,
     ) -> Result<Option<Vec<T>>> {
-        let reader = self.idle_or_new(idle)?;
-        // A connection whose statement failed is not used again, since the connection itself may be damaged.
-        let rows = reader.run(sql, decode, left)?;
+        // The connection is taken from the list before the `match`: inside the `match`, the lock would be held while a connection is
+        // opened.
+        let reader = idle.lock().pop();
+        let reader = match reader {
+            Some(reader) => reader,
+            None => self.open()?,
+        };
+        *lock(&reader.left) = left;
+        let rows = match read(&reader.connection, sql, decode) {
+            Err(_) if lock(&reader.left).as_ref().is_some_and(ReadBudget::is_none) => None,
+            // A connection whose statement failed is not used again, since the connection itself may be damaged.
+            rows => Some(rows?),
+        };
         idle.lock().push(reader);
         Ok(rows)
     }
 
-    fn idle_or_new(&self, idle: &IdleReaders) -> Result<ReadConnection> {
-        // The lock is released before a connection is opened.
-        let reader = idle.lock().pop();
-        reader.map_or_else(|| ReadConnection::open(&self.file), Ok)
+    fn open(&self) -> Result<ReadConnection> {
+        // Fails if the path leads to another file by now, which would have other records.
+        self.file.check()?;
+        let connection = open(self.file.path())?;
+        let left = Arc::<Mutex<Option<ReadBudget>>>::default();
+        let asked = left.clone();
+        let is_enough = move || {
+            lock(&asked).as_mut().is_some_and(|left| {
+                left.asked();
+                left.is_none()
+            })
+        };
+        connection.progress_handler(STEPS, Some(is_enough))?;
+        Ok(ReadConnection { connection, left })
     }
 
     /// Closes the pool: later statements fail, and connections that are not in use are closed. A connection in use is closed when the pool
@@ -157,11 +197,19 @@ impl Readers {
     }
 }
 
+/// Opens a read-only connection, still without the progress handler that limits its statements.
+fn open(path: &Path) -> Result<Connection> {
+    let connection = open_file(path)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    // No memory mapping is set up: with one, a read error of the disk, or a file that was cut short, would end the process.
+    connection.execute_batch(&format!("PRAGMA query_only = ON; PRAGMA cache_size = -{CACHE_KIB}; PRAGMA busy_timeout = 10000;"))?;
+    Ok(connection)
+}
+
 #[cfg(test)]
 mod tests {
     use std::thread::{ThreadId, current};
 
-    use rusqlite::Connection;
     use tokio::time::{sleep, timeout};
 
     use super::*;
@@ -188,7 +236,7 @@ mod tests {
                 RowBound::Rows => _ = sql.unbounded(),
                 RowBound::Table => _ = sql.of_a_table(),
             }
-            let rows = readers.all(sql, None, false, |cells| Ok((cells.take::<i64>()?, current().id()))).await?;
+            let rows = readers.all(sql, None, |cells| Ok((cells.take::<i64>()?, current().id()))).await?;
             // Each row arrives once, even if the statement was started again.
             assert!(rows.iter().map(|(number, _)| *number).eq(1..=number));
             let mut threads: Vec<ThreadId> = rows.into_iter().map(|(_, thread)| thread).collect();
@@ -224,7 +272,7 @@ mod tests {
         let endless = || {
             let mut sql = Sql::fixed("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT COUNT(*) FROM n");
             sql.of_a_table();
-            readers.all(sql, None, false, |cells| cells.take::<i64>())
+            readers.all(sql, None, |cells| cells.take::<i64>())
         };
         for _ in 0..5 {
             let many = futures_util::future::join_all((0..4).map(|_| endless()));
@@ -254,7 +302,7 @@ mod tests {
             let idle = readers.spots.here().lock();
             assert_eq!(idle.len(), 1);
             // SAFETY: only the address is compared; the handle is not used.
-            let connection = unsafe { idle[0].connection().handle() as usize };
+            let connection = unsafe { idle[0].connection.handle() as usize };
             (std::ptr::from_ref(readers.spots.here()) as usize, connection)
         };
         let mine = read();

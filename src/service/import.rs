@@ -54,7 +54,7 @@ pub use schema::{EXAMPLE, schema};
 const QUEUE: usize = 2;
 
 /// A callback that receives the number of bytes that were processed, and the total number of bytes. Both count each byte of the input once
-/// for each pass over the input that the progress counts (see `PASSES` in `reader`).
+/// for each pass over the input that the progress counts (see `PASSES` in `reader_thread`).
 pub type Progress = Arc<dyn Fn(u64, u64) + Send + Sync>;
 
 /// The options of an import.

@@ -54,8 +54,8 @@ impl AuthenticatedRequest {
         let turn = self.state.turns.take(self.store(), self.scope).await?;
         let service = self.reads().within(turn.share());
         self.context.begin(turn).await;
-        // While the request waited for the permit, the bytes of unsent responses may have reached a limit (`unsent_responses`). So the
-        // limits are checked again.
+        // While the request waited for the permit, the bytes of unsent responses may have reached a limit (`unsent_response_limits`). So
+        // the limits are checked again.
         if let Some(recipient) = self.context.recipient() {
             self.state.under_way.admit(recipient)?;
         }

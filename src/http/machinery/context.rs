@@ -48,7 +48,7 @@ struct ContextState {
 struct Authenticated {
     recipient: Recipient,
     key_name: Option<String>,
-    /// Whether the request only reads, so that the client can repeat it if its response is replaced by an error (`unsent_responses`).
+    /// Whether the request only reads, so that the client can repeat it if its response is replaced by an error (`unsent_response_limits`).
     repeatable: bool,
 }
 

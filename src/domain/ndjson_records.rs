@@ -142,7 +142,8 @@ records! {
         status: String,
         #[serde(skip_serializing_if = "Option::is_none")]
         last_authorized_at: Option<Timestamp>,
-        /// A JSON object.
+        /// Data about the account that its channel provides: a JSON object in which no value is `null`. `userName` and `country` must be
+        /// strings, and `followerCount` a whole number. Other members are accepted.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(with = "Option<Value>")]
         metadata: Option<Box<RawValue>>,

@@ -37,13 +37,14 @@ pub const CHANNELS: &[&str] = &["line", "instagram", "facebook", "lazada", "shop
 /// Returns the operations that only this revision has: none.
 pub fn extra() -> impl OpenApi {}
 
-/// Kinds of events that nothing in this revision causes. For example, only revision B has an operation that assigns tickets. A build of
-/// revision A delivers such an event only if a build of revision B recorded it in the same database.
+/// Kinds of events that nothing in this revision causes. The OpenAPI document of the events leaves them out. For example, only revision B
+/// has an operation that assigns tickets. A build of revision A delivers such an event only if a build of revision B recorded it in the
+/// same database.
 pub const UNCAUSED_EVENTS: &[&str] = &["ticket.assigned"];
 
 /// Example requests that only this revision has: none. The value is a JSON array, which `http::openapi::examples` reads.
 pub const REQUESTS: &str = "[]";
-/// Example requests that only this revision has, and that the server refuses: none. The value is a JSON array.
+/// Example requests that the server refuses, to operations that only this revision has: none. The value is a JSON array.
 pub const REFUSALS: &str = "[]";
 /// The recorded responses of this revision to the example requests.
 pub const ANSWERS: &str = include_str!("a/example_responses.json");

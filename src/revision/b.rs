@@ -44,13 +44,14 @@ pub fn extra() -> impl OpenApi {
     (channel_accounts::AccountReads, ticket_assignment::Assignments, search_operations::SearchOperations, email_and_template_sends::Sends)
 }
 
-/// Kinds of events that nothing in this revision causes: there are none.
+/// Kinds of events that nothing in this revision causes. The OpenAPI document of the events leaves them out. Empty: this revision can cause
+/// events of every kind.
 pub const UNCAUSED_EVENTS: &[&str] = &[];
 
 /// Example requests that only this revision has, since revision A lacks their operation (such as `assignTickets`) or a part of their input.
 /// The value is a JSON array, which `http::openapi::examples` reads.
 pub const REQUESTS: &str = include_str!("b/example_requests.json");
-/// Example requests to operations that only this revision has, and that the server refuses. The value is a JSON array.
+/// Example requests that the server refuses, to operations that only this revision has. The value is a JSON array.
 pub const REFUSALS: &str = include_str!("b/refused_requests.json");
 /// The recorded responses of this revision to the example requests.
 pub const ANSWERS: &str = include_str!("b/example_responses.json");

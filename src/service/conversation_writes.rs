@@ -18,7 +18,7 @@ pub struct LabelUpdate {
 }
 
 impl Service {
-    /// Clears the unread count of a conversation with an open ticket.
+    /// Sets the unread count of a conversation to 0. Fails if the conversation has no open ticket.
     pub async fn mark_conversation_read(&self, by: &WriteContext<'_, ()>, id: ConversationId) -> Result<WriteOutcome<()>> {
         let change = begin!(self, by);
         let mut conversation = change.conversation(&id).await?.ok_or_else(|| Error::missing("body.conversationId", "conversation", &id))?;

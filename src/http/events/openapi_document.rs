@@ -242,7 +242,11 @@ fn unexpanded(schemas: &mut BTreeMap<String, Value>) {
     }
     // In responses `handledBy` is an id or, with `expand`, a user; in events it is the id.
     if let Some(handled_by) = schemas.get_mut("Ticket").and_then(|ticket| ticket["properties"].get_mut("handledBy")) {
-        *handled_by = json!({ "type": "string", "description": "The `userId` of the user who handled the ticket." });
+        *handled_by = json!({
+            "type": "string",
+            "description": "The `userId` of the user who handled the ticket, as stated when it was closed or imported. \
+                            May differ from the assignee.",
+        });
     }
 }
 

@@ -129,7 +129,7 @@ impl From<service::Error> for ApiError {
     }
 }
 
-/// `error` of the envelope.
+/// Why a request failed: the property `error` of an error response.
 #[derive(Debug, Object, Serialize)]
 #[oai(rename_all = "camelCase")]
 #[serde(rename_all = "camelCase")]

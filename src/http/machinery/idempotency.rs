@@ -103,7 +103,7 @@ fn render<V: Clone, W: From<V> + Serialize>(answer: &V) -> Vec<u8> {
     serde_json::to_vec(&W::from(answer.clone())).unwrap_or_default()
 }
 
-/// `data` of an answer that does not show the record.
+/// The `data` of the response to a write that returns no record.
 #[derive(Debug, Object, Serialize)]
 pub struct Acknowledgement {
     /// Always `OK`: the request was carried out, and there is no record to show.

@@ -13,7 +13,7 @@ pub enum Tag {
     Contacts,
     /// Customer-facing messages and internal comments.
     Messages,
-    /// Teammates and invited seats.
+    /// Users of the store: teammates, and people who were invited and have not joined yet.
     Users,
     /// Labels of conversations.
     Labels,

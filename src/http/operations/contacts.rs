@@ -38,7 +38,7 @@ use crate::{
 pub struct Contact {
     /// Identifies the contact: the value of `contactId` in requests, conversations and tickets.
     pub id: String,
-    /// The display name. On contacts that this service created: `firstName`, then a space and `lastName` if there is one.
+    /// The display name. On contacts that this server created: `firstName`, then a space and `lastName` if there is one.
     pub full_name: String,
     /// The given name. If the channel provides none, it is the first of these that is known: the sender's display name, the family name,
     /// the e-mail address up to `@`, the phone number, the sender's id on the channel.
@@ -65,7 +65,8 @@ pub struct Contact {
     /// Postal addresses of the contact, each as one string; absent if none is recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub addresses: Option<Vec<String>>,
-    /// Free text that the store wrote about the contact; the contact search covers it. Absent if there is none.
+    /// A free-text note about the contact; absent if there is none. The contact search covers it. Only an import sets it; no operation
+    /// of this API changes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// Custom field values, keyed by field id.

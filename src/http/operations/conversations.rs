@@ -36,7 +36,7 @@ pub struct Conversation {
     pub id: String,
     /// The channel of the conversation's account.
     pub channel: ChannelName,
-    /// The title of the conversation. If this service created the conversation, it is the contact's `fullName` at that time.
+    /// The title of the conversation. If this server created the conversation, it is the contact's `fullName` at that time.
     pub display_name: String,
     /// The contact who writes in the conversation.
     pub contact_id: String,
@@ -44,13 +44,13 @@ pub struct Conversation {
     pub reference_id: String,
     /// Ids of the labels on the conversation; GET /labels returns their texts and colours.
     pub label_ids: Vec<String>,
-    /// Whether the conversation is marked as spam; messages in it open no ticket.
+    /// Whether the conversation is marked as spam. Messages in a spam conversation neither open nor reopen a ticket.
     pub is_spam: bool,
     /// The number of messages from the contact since the conversation was last marked as read.
     pub unread_msg_cnt: i64,
     /// The number of customer-facing messages.
     pub all_msg_cnt: i64,
-    /// When the conversation was created. A conversation without messages is listed by this time.
+    /// When the conversation was created. Lists sort a conversation by its newest message, or by this time if it has no messages.
     pub created_at: Timestamp,
     /// When the conversation last changed: by a message, a change of labels, or being marked as read.
     pub updated_at: Timestamp,
@@ -78,7 +78,7 @@ pub struct Conversation {
 pub struct LastMessage {
     /// The first 100 characters of the message's text; empty if it has no text.
     pub snippet: String,
-    /// Whether the contact sent the message.
+    /// Whether the contact sent the message; `Recipient` in the name of the property stands for the contact.
     pub sent_by_recipient: bool,
     /// When the newest message was sent.
     pub sent_at: Timestamp,
@@ -167,7 +167,7 @@ pub struct ConversationWrites;
 impl ConversationWrites {
     /// Mark a conversation read
     ///
-    /// Clears the unread count of a conversation with an open ticket.
+    /// Sets `unreadMsgCnt` of a conversation to 0. The conversation must have an open ticket; otherwise the answer is 404.
     #[oai(path = "/conversations/mark-read", method = "post", operation_id = "markConversationRead")]
     async fn mark_conversation_read(
         &self,

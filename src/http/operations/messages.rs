@@ -37,7 +37,7 @@ pub struct Sender {
     name: Option<String>,
     /// The URL of a picture of the sender; absent if none is known.
     avatar_url: Option<String>,
-    /// The kind of the sender; `contact` on messages that a bridge delivered from a contact.
+    /// The kind of the sender. It is `contact` on each message that this server received from a contact; an import may set any value.
     r#type: SenderType,
 }
 
@@ -123,8 +123,9 @@ pub struct MessageReads;
 impl MessageReads {
     /// List messages
     ///
-    /// Lists the customer-facing messages of a conversation, or of a ticket's time window, the newest first. At least one of the two ids is
-    /// required; if both are sent, the ticket must belong to the conversation.
+    /// With `conversationId`, lists the customer-facing messages of a conversation; with `ticketId`, only those in the time window of a
+    /// ticket. The newest message comes first. At least one of the two ids is required; if both are sent, the ticket must belong to the
+    /// conversation.
     #[oai(path = "/messages", method = "get", operation_id = "listMessages")]
     #[expect(clippy::too_many_arguments, reason = "one argument a documented parameter")]
     async fn list_messages(

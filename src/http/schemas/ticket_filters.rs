@@ -20,8 +20,9 @@ const MAX_IDS: usize = 500;
 const MAX_LABELS: usize = 10;
 const MAX_FIELDS: usize = 10;
 
-/// Filters of the ticket list. An empty object lists open tickets that are neither spam nor snoozed. A member that is
-/// `null` or an empty array does not filter.
+/// Filters of the ticket list. An empty object lists open tickets that are neither spam nor snoozed. A member that is `null` or an empty
+/// array counts as omitted. If `statuses` or `isSpam` is omitted, the default in its description applies; any other omitted member does not
+/// filter.
 //
 // `openapi::document_post_processing` replaces the placeholders `{or all}` and `{alone}` by the texts for the revision of the contract (A
 // or B) that this build serves.
@@ -29,7 +30,8 @@ const MAX_FIELDS: usize = 10;
 #[oai(rename_all = "camelCase", deny_unknown_fields, nullable_all)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TicketFilters {
-    /// Statuses to list. If omitted: open tickets that are not snoozed{or all}. With both: all tickets, including snoozed ones.
+    /// Statuses to list. If omitted: open tickets that are not snoozed{or all}. With both `open` and `closed`: all tickets,
+    /// including snoozed ones.
     statuses: Option<Vec<TicketStatus>>,
     /// Tickets of this conversation{alone}.
     conversation_id: Option<String>,
@@ -39,7 +41,7 @@ pub struct TicketFilters {
     /// Tickets assigned to any of these users. Cannot be combined with `unassigned: true`.
     #[oai(validator(max_items = 500))]
     assignee_user_ids: Option<Vec<String>>,
-    /// Tickets handled by any of these users.
+    /// Tickets whose `handledBy` is any of these users.
     #[oai(validator(max_items = 500))]
     handled_by_user_ids: Option<Vec<String>>,
     /// Tickets with any of these resolution statuses; `none` matches tickets without one.
@@ -48,7 +50,7 @@ pub struct TicketFilters {
     unassigned: Option<bool>,
     /// `true`: only tickets that follow an earlier ticket of their conversation; `false`: only the others. Omitted or `null`: no filter.
     is_follow_up: Option<bool>,
-    /// `true`: only spam tickets; `false` or omitted: only the others.
+    /// `true`: only spam tickets. `false`, `null` or omitted: only tickets that are not spam.
     is_spam: Option<bool>,
     /// Filters on labels, field values, waiting time and opening time; all must match.
     advanced_filters: Option<AdvancedFilters>,

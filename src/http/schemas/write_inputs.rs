@@ -58,7 +58,8 @@ pub struct TicketClosing {
     /// The ticket to close. If the ticket is already closed, the other values are still recorded.
     #[oai(validator(max_length = 64))]
     ticket_id: String,
-    /// The `userId` of the user who handled the ticket.
+    /// The `userId` of the user who handled the ticket, who may differ from the assignee; stored as the ticket's `handledBy`. If omitted,
+    /// the stored value is not changed.
     handled_by: Option<UserIdText>,
     /// Whether the ticket counts as a conversion; stored as `isConverted` in the ticket's `ticketFields`. If omitted, the stored value is
     /// not changed.

@@ -84,7 +84,8 @@ impl AuditOperations {
         /// Only changes of records of this kind.
         #[oai(name = "subjectType")]
         subject_type: Query<Option<OneOf<SubjectKind>>>,
-        /// Only entries before this `position`. To read on, send the `position` of the last entry received.
+        /// Only entries whose `position` is smaller than this value, which are older. To read on, send the `position` of the last entry
+        /// received.
         before: Query<Option<PositionParam>>,
         /// The largest number of entries to return.
         limit: Query<LimitParam>,

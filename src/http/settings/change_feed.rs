@@ -64,10 +64,11 @@ pub struct RecordChangeView {
     kind: EnumValue<RecordKinds>,
     /// Identifies the record among those of its kind.
     id: String,
-    /// The record as `counterpart export` writes it, member by member; absent if it was deleted.
+    /// The record, with the same properties as in an export (`counterpart export`). Absent if the record was deleted.
     #[serde(skip_serializing_if = "Option::is_none")]
     record: Option<StoredJson<AnyObject>>,
-    /// `true` if the record breaks a rule that was introduced after the record was stored, as in an export; otherwise absent.
+    /// `true` if the record breaks a rule that was introduced after the record was stored; otherwise absent. A line of an export has the
+    /// same property.
     #[serde(skip_serializing_if = "Option::is_none")]
     as_stored: Option<bool>,
     /// `true` if there is no such record any more; otherwise absent.

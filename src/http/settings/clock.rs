@@ -20,8 +20,9 @@ use crate::{
 #[oai(rename = "Clock", rename_all = "camelCase", skip_serializing_if_is_none)]
 #[serde(rename_all = "camelCase")]
 pub struct ClockView {
-    /// The time that the clock shows. Everything goes by it, except links, sessions and tokens of the settings, and the signatures of
-    /// requests to webhooks and bridges, which go by real time.
+    /// The time that the clock shows, which the server uses for almost everything. These use real time instead: the expiry of links,
+    /// sessions and tokens of the settings; the time in signed requests to webhooks, and to or from bridges; and a date in a `Retry-After`
+    /// that a webhook or bridge sends.
     now: Timestamp,
     /// Whether the server serves a sandbox, whose clock can be advanced. Otherwise the clock shows real time.
     sandbox: bool,
@@ -41,8 +42,8 @@ impl From<ShownClock> for ClockView {
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ClockAdvance {
-    /// What the clock shows when the answer comes. It must not be in the past of the sandbox, and must be at most two years (731 days)
-    /// ahead of real time.
+    /// The time that the clock shows when the answer comes. It must not be earlier than the time that it shows now, and at most
+    /// two years (731 days) ahead of real time.
     to: Timestamp,
 }
 
@@ -59,11 +60,11 @@ pub struct AdvancedClock {
     message_attempts: u64,
     /// How often the server tried to deliver an event to a webhook.
     webhook_attempts: u64,
-    /// How many webhooks the server disabled, since all deliveries had failed for five days or the receiver is gone.
+    /// How many webhooks the server disabled, because every attempt had failed for five days or the endpoint answered 410 (Gone).
     webhooks_disabled: i64,
     /// How many snoozes of open tickets ended.
     tickets_woken: i64,
-    /// How many drafts expired that nobody had settled.
+    /// How many drafts expired because nobody had released or discarded them.
     drafts_expired: i64,
     /// How many API keys expired.
     keys_expired: i64,
@@ -104,10 +105,11 @@ impl ClockOperations {
 
     /// Advance the clock of a sandbox
     ///
-    /// Advances the clock of the whole sandbox, with all of its stores. The answer comes once everything that is due by the new time has
-    /// run, in order and with the clock at its due time: messages and events were delivered, or tried again on their schedules. The advance
-    /// continues if the client does not wait; GET /clock shows how far it is. If the server is stopped meanwhile, the advance ends at the
-    /// time reached. After ten minutes the advance ends at the time reached, and the answer is 503: the same request continues from there.
+    /// Advances the clock of the whole sandbox, with all of its stores. The answer comes once everything that falls due by the new time has
+    /// run: messages and events are delivered, or tried again on their schedules. Everything runs in the order of the due times, while the
+    /// clock stands at the due time. The advance continues if the client does not wait; GET /clock shows how far it is. If the server is
+    /// stopped meanwhile, the advance ends at the time reached. After ten minutes the advance ends at the time reached, and the answer is
+    /// 503: the same request continues from there.
     #[oai(path = "/clock/advance", method = "post", operation_id = "advanceClock")]
     async fn advance_clock(
         &self,

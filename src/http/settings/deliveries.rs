@@ -189,7 +189,8 @@ impl DeliveryOperations {
         /// The webhook whose attempts are listed.
         #[oai(name = "webhookId")]
         webhook_id: Query<Required<Id<WebhookId>>>,
-        /// Only attempts before this `position`. To read on, send the `position` of the last attempt received.
+        /// Only attempts whose `position` is smaller than this value, which are older. To read on, send the `position` of the last attempt
+        /// received.
         before: Query<Option<PositionParam>>,
         /// The largest number of attempts to return.
         limit: Query<LimitParam>,

@@ -22,8 +22,8 @@ use crate::{
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct InboundMessage {
-    /// The store of the account. A request that a bridge signs must name the store, which each message to the bridge contains. With a token
-    /// or session the store may be left out; another store than the caller's is refused.
+    /// The store of the account. Required if a bridge signs the request: the bridge finds the id as `storeId` in every message that this
+    /// server posts to it. With a token or session the id may be left out; a store other than the caller's is refused.
     #[oai(validator(min_length = 1, max_length = 64), nullable)]
     store_id: Option<String>,
     /// The channel account that the contact wrote to; an unknown account is answered with 400.

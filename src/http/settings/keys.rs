@@ -235,7 +235,8 @@ impl KeyOperations {
     /// Rotate a key
     ///
     /// Gives a key a new secret, and moves its expiry to six calendar months from now. The secret is in this answer and is not shown again.
-    /// Each former secret stays valid for two hours, unless it ends earlier or the request ends it.
+    /// A former secret stays valid for two hours, or until its own expiry if that is sooner. With `endFormerSecrets: true`, every former
+    /// secret ends at once.
     #[oai(path = "/keys/rotate", method = "post", operation_id = "rotateKey")]
     async fn rotate_key(
         &self,

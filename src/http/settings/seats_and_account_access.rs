@@ -181,8 +181,8 @@ impl TeamOperations {
 
     /// Add a user
     ///
-    /// Adds a user to the store, who has no password: an owner or admin signs in to the settings page with a link, which the operation
-    /// `sendLink` sends by e-mail if the server sends e-mail. Only an owner can add an owner.
+    /// Adds a user to the store. Users have no password: owners and admins sign in to the settings page with a link. If the server sends
+    /// e-mail, the operation `sendLink` sends such a link. Only an owner can add an owner.
     #[oai(path = "/users", method = "post", operation_id = "addUser")]
     async fn add_user(
         &self,
@@ -243,8 +243,8 @@ impl TeamOperations {
 
     /// Set an account's users
     ///
-    /// Restricts an account to these users, or opens it to every user if the list is empty. Tickets of the account that are assigned to
-    /// other users lose their assignee, with one event for each ticket.
+    /// Restricts an account to the users in `userIds`, or opens it to every user if that list is empty. Tickets of the account that are
+    /// assigned to a user without access lose their assignee, with one event for each ticket.
     #[oai(path = "/accounts/users", method = "put", operation_id = "setAccountUsers")]
     async fn set_account_users(
         &self,

@@ -117,8 +117,8 @@ impl UndeliveredOperations {
         managed: GrantedRequest<required_grants::Team>,
         /// Only messages in this state; omitted: `failed` ones.
         state: Query<Option<OneOf<UndeliveredStates>>>,
-        /// Only messages after the one with this id in the list. To read on, send the `messageId` of the last message received, which must
-        /// still be in the list.
+        /// Only messages that failed before the message with this id; in the list of pending messages, only those that were queued before
+        /// it. To read on, send the `messageId` of the last message received, which must still be in the list.
         before: Query<Option<Id<MessageId>>>,
         /// The largest number of messages to return.
         limit: Query<LimitParam>,
@@ -140,9 +140,10 @@ impl UndeliveredOperations {
 
     /// Retry a message
     ///
-    /// Sends a failed message again, with a new series of attempts. For a pending message the next attempt is made at once, after those for
-    /// the earlier messages of its conversation. A text is refused, like a new one, if the contact has not written recently enough for the
-    /// channel. A channel that already received the message recognizes the message's id, and does not show the message twice.
+    /// Sends a failed message again, with a new series of attempts. A pending message is tried again now, without waiting for its
+    /// `nextAttemptAt`; the pending messages before it in its conversation are tried first, also without waiting. A text is refused, like a
+    /// new one, if the contact has not written recently enough for the channel. A channel that already received the message recognizes the
+    /// message's id, and does not show the message twice.
     #[oai(path = "/messages/retry", method = "post", operation_id = "retryMessage")]
     async fn retry_message(
         &self,

@@ -25,18 +25,20 @@ pub struct Message {
     pub conversation_id: String,
     /// The channel account of the message's conversation.
     pub account_id: String,
-    /// Whether the contact sent the message.
+    /// Whether the contact sent the message; `Recipient` in the name of the property stands for the contact.
     pub sent_by_recipient: bool,
-    /// When the message was sent, according to its channel. If the channel reports no time: when the service received or accepted it.
+    /// When the message was sent, according to its channel. If the channel reports no time: when this server received the message from the
+    /// contact, or accepted it for sending.
     pub sent_at: Timestamp,
-    /// When this service recorded the message; differs from `sentAt` if the channel reported another time.
+    /// When this server recorded the message; differs from `sentAt` if the channel reported another time.
     pub created_at: Timestamp,
     /// When the record last changed; delivery to the channel does not change this time.
     pub updated_at: Timestamp,
     /// The `userId` of the teammate who sent the message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub author_user_id: Option<String>,
-    /// Whether the message was sent from the application and not on the channel itself.
+    /// `true`: the store sent the message over this API or from its inbox application. `false`: the store sent it in the channel's own app.
+    /// Absent if that is not recorded, as on messages that this server received from contacts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub is_sent_from_app: Option<bool>,
     /// The sender of the message, as the channel describes it.
@@ -132,7 +134,7 @@ struct EmailAddress {
 /// The template that a message was created from.
 #[derive(Debug, Object)]
 struct TemplatePayload {
-    /// The `id` of the template at the time of sending.
+    /// Identifies the template. Since the message was sent, the template may have changed or been removed.
     id: String,
     /// The name of the template.
     name: Option<String>,

@@ -41,18 +41,20 @@ pub struct Account {
     /// When the store last granted access to the account on its channel; absent if that is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_authorized_at: Option<Timestamp>,
-    /// Data of the channel about the account.
+    /// Data about the account that its channel provides, such as the number of followers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<StoredJson<OpenObject<ChannelData>>>,
 }
 
-/// The channel's data about an account.
+/// Data about an account that its channel provides: an open object, whose members depend on the channel. [`Members::members`] lists those
+/// whose type is known.
 #[derive(Debug)]
 pub struct ChannelData;
 
 impl Members for ChannelData {
     const NAME: &'static str = "AccountMetadata";
-    const DESCRIPTION: &'static str = "Data of the channel about the account. Which members there are depends on the channel.";
+    const DESCRIPTION: &'static str =
+        "Data about the account that its channel provides. The members depend on the channel: there may be others than those listed.";
 
     fn members() -> Vec<(&'static str, MetaSchema)> {
         vec![
@@ -105,7 +107,7 @@ pub struct WhatsappTemplate {
     pub components: StoredJson<Vec<TemplateComponent>>,
 }
 
-/// One part of a template; other members depend on its type.
+/// One part of a template. Besides `type` and `text` it may have other members, which depend on the type.
 #[derive(Debug, Object)]
 pub struct TemplateComponent {
     /// The type of the part, such as `BODY`.
@@ -174,7 +176,7 @@ pub struct AccountReads;
 impl AccountReads {
     /// List accounts
     ///
-    /// Lists the store's active channel accounts, the oldest first.
+    /// Lists the store's channel accounts, the oldest first. Accounts whose `status` is `disconnected` are left out.
     #[oai(path = "/accounts", method = "get", operation_id = "listAccounts")]
     async fn list_accounts(
         &self,

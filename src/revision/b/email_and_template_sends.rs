@@ -121,7 +121,7 @@ pub struct TemplateToPhone {
     /// The account to send from; its channel must be `whatsapp`.
     #[oai(validator(max_length = 64))]
     account_id: String,
-    /// The phone number in E.164: `+`, a country code, and up to 14 digits in all.
+    /// The phone number in E.164: `+` and 2 to 14 digits, of which the first are the country code.
     #[oai(validator(max_length = 15, pattern = r"^\+[1-9][0-9]{1,13}$"))]
     phone_number: String,
     /// A template of this account. Its status must be `APPROVED`, `REINSTATED` or `FLAGGED`. Only its body may need values: a template with

@@ -28,7 +28,8 @@ pub struct Message {
     pub conversation_id: String,
     /// Whether the contact or the store sent the message.
     pub message_direction: MessageDirection,
-    /// When the message was sent, according to its channel. If the channel reports no time: when the service received or accepted it.
+    /// When the message was sent, according to its channel. If the channel reports no time: when this server received the message from the
+    /// contact, or accepted it for sending.
     pub sent_at: Timestamp,
     /// Always `message`: events and internal comments are not listed among messages.
     pub message_category: MessageCategory,

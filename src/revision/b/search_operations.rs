@@ -34,7 +34,7 @@ pub struct MessageSearchHit {
     pub conversation_id: String,
     /// The text of the message; empty if it has none.
     pub text: String,
-    /// Whether the contact sent the message.
+    /// Whether the contact sent the message; `Recipient` in the name of the property stands for the contact.
     pub sent_by_recipient: bool,
     /// When the message was sent.
     pub sent_at: Timestamp,

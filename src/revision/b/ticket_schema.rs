@@ -70,7 +70,8 @@ pub struct Ticket {
     /// Field values, keyed by field id, and values of system keys such as `isConverted`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ticket_fields: Option<TicketFieldValues>,
-    /// The `userId` of the user who handled the ticket; with `expand=handledBy`, the user as an object.
+    /// The `userId` of the user who handled the ticket, as stated when it was closed or imported. May differ from the assignee. With
+    /// `expand=handledBy`, the user as an object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub handled_by: Option<HandledBy>,
     /// When a field value was last written. Send it with the next field update, so that a concurrent change is detected.

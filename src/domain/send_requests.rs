@@ -47,7 +47,7 @@ pub enum Send {
     EmailReply {
         conversation_id: ConversationId,
         #[serde(flatten)]
-        letter: EmailContent,
+        email: EmailContent,
     },
     #[serde(rename = "sendTemplateReply")]
     TemplateReply {
@@ -59,7 +59,7 @@ pub enum Send {
     EmailNew {
         account_id: AccountId,
         #[serde(flatten)]
-        letter: EmailContent,
+        email: EmailContent,
     },
     #[serde(rename = "sendTemplateToPhone")]
     TemplateToPhone {
@@ -150,13 +150,13 @@ mod tests {
                 json!({"conversationId": "c1", "text": "Hi"}),
             ),
             (
-                Send::EmailReply { conversation_id: "c1".into(), letter: full },
+                Send::EmailReply { conversation_id: "c1".into(), email: full },
                 "sendEmailReply",
                 json!({"conversationId": "c1", "to": [{"email": "a@example.com", "name": "Ann"}], "cc": [{"email": "b@example.com"}],
                     "bcc": [{"email": "c@example.com"}], "subject": "Hi", "text": "Hello", "html": "<p>Hello</p>"}),
             ),
             (
-                Send::EmailNew { account_id: "m1".into(), letter: bare },
+                Send::EmailNew { account_id: "m1".into(), email: bare },
                 "sendEmailNew",
                 json!({"accountId": "m1", "to": [{"email": "a@example.com"}]}),
             ),

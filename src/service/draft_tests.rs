@@ -167,7 +167,7 @@ async fn what_the_send_refuses_is_refused_when_a_draft_is_made() {
     let chat = bench.receive("w1", "+66812345678", "1").await.conversation_id;
     bench.make(text(&chat, "in the window")).await;
     bench.clock.pass(DAY + 1);
-    let letter = EmailContent {
+    let email = EmailContent {
         to: vec![Mailbox { email: "a@example.com".to_owned(), name: None }],
         cc: vec![],
         bcc: vec![],
@@ -179,8 +179,8 @@ async fn what_the_send_refuses_is_refused_when_a_draft_is_made() {
     for (send, field) in [
         (text(&chat, "too late"), "body.conversationId"),
         (text(&"nope".into(), "x"), "body.conversationId"),
-        (Send::EmailReply { conversation_id: chat.clone(), letter: letter.clone() }, "body.conversationId"),
-        (Send::EmailNew { account_id: "w1".into(), letter: letter.clone() }, "body.accountId"),
+        (Send::EmailReply { conversation_id: chat.clone(), email: email.clone() }, "body.conversationId"),
+        (Send::EmailNew { account_id: "w1".into(), email: email.clone() }, "body.accountId"),
         (Send::TemplateReply { conversation_id: chat.clone(), filling: filling("nope", vec![]) }, "body.templateId"),
         (Send::TemplateReply { conversation_id: chat.clone(), filling: filling("tpl", vec!["x".to_owned()]) }, "body.variables"),
         (of_template("nope", "+66812345678"), "body.accountId"),
@@ -201,7 +201,7 @@ async fn what_the_send_refuses_is_refused_when_a_draft_is_made() {
         counts
     };
     let before = counts().await;
-    bench.make(Send::EmailNew { account_id: "m1".into(), letter }).await;
+    bench.make(Send::EmailNew { account_id: "m1".into(), email }).await;
     bench.make(of_template("w1", "+66899999999")).await;
     bench.make(Send::TemplateReply { conversation_id: chat, filling: filling("tpl", vec![]) }).await;
     let after = counts().await;

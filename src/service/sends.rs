@@ -48,9 +48,9 @@ impl Service {
     pub async fn send(&self, by: &WriteContext<'_, ()>, send: Send) -> Result<WriteOutcome<()>> {
         match send {
             Send::Text { conversation_id, text } => self.send_text(by, conversation_id, text).await,
-            Send::EmailReply { conversation_id, letter } => self.send_mail_reply(by, conversation_id, letter).await,
+            Send::EmailReply { conversation_id, email } => self.send_mail_reply(by, conversation_id, email).await,
             Send::TemplateReply { conversation_id, filling } => self.send_template_reply(by, conversation_id, filling).await,
-            Send::EmailNew { account_id, letter } => self.send_mail(by, account_id, letter).await,
+            Send::EmailNew { account_id, email } => self.send_mail(by, account_id, email).await,
             Send::TemplateToPhone { account_id, phone_number, filling } => self.send_template(by, account_id, phone_number, filling).await,
         }
     }
@@ -63,8 +63,8 @@ impl Service {
         let content = if is_mail(conversation.channel.as_str()) {
             let mails = change.thread_mails(&id).await?;
             let to = vec![reply_recipient(&change, &conversation, &mails).await?];
-            let letter = EmailContent { to, cc: vec![], bcc: vec![], subject: None, text: Some(text), html: None };
-            self.build_email_reply(&change, &conversation, letter, &mails).await?
+            let email = EmailContent { to, cc: vec![], bcc: vec![], subject: None, text: Some(text), html: None };
+            self.build_email_reply(&change, &conversation, email, &mails).await?
         } else {
             (MessageId::from(self.clocks_and_ids().ids.fresh()), Content::Text(text))
         };
@@ -72,22 +72,22 @@ impl Service {
         change.finish(by, ()).await
     }
 
-    async fn send_mail_reply(&self, by: &WriteContext<'_, ()>, id: ConversationId, letter: EmailContent) -> Result<WriteOutcome<()>> {
+    async fn send_mail_reply(&self, by: &WriteContext<'_, ()>, id: ConversationId, email: EmailContent) -> Result<WriteOutcome<()>> {
         let mut change = begin!(self, by);
         let (conversation, ticket) = thread(&change, &id).await?;
         if !is_mail(conversation.channel.as_str()) {
             return Err(Error::invalid("body.conversationId", not_of_channel("conversation", &conversation.channel.0, "gmail or outlook")));
         }
         let mails = change.thread_mails(&id).await?;
-        let content = self.build_email_reply(&change, &conversation, letter, &mails).await?;
+        let content = self.build_email_reply(&change, &conversation, email, &mails).await?;
         self.store(&mut change, (conversation, ticket), None, content).await?;
         change.finish(by, ()).await
     }
 
     /// Sends an e-mail that begins a conversation. The contact of the conversation is the contact whose primary e-mail is the address of
     /// the first recipient, or else a new contact.
-    async fn send_mail(&self, by: &WriteContext<'_, ()>, account: AccountId, letter: EmailContent) -> Result<WriteOutcome<()>> {
-        self.send_first(by, account, FirstMessage::Mail(&letter)).await
+    async fn send_mail(&self, by: &WriteContext<'_, ()>, account: AccountId, email: EmailContent) -> Result<WriteOutcome<()>> {
+        self.send_first(by, account, FirstMessage::Mail(&email)).await
     }
 
     async fn send_template_reply(
@@ -140,17 +140,17 @@ impl Service {
         let channel = account.channel.as_str();
         // `thread` is a conversation with its open ticket. A new conversation has no ticket.
         let (thread, content) = match first {
-            FirstMessage::Mail(letter) => {
+            FirstMessage::Mail(email) => {
                 if !is_mail(channel) {
                     return Err(Error::invalid("body.accountId", not_of_channel("account", channel, "gmail or outlook")).into());
                 }
-                let (id, content) = self.mail(&account, (*letter).clone(), vec![], None);
+                let (id, content) = self.mail(&account, (*email).clone(), vec![], None);
                 let opening = NewThread {
                     // The channel's own id of the conversation is known only after the channel has accepted the e-mail. Until then, the
                     // Message-ID is stored in its place.
                     reference_id: mail_reference(&content),
-                    person: correspondents_person(&letter.to),
-                    email_subject: letter.subject.as_deref().and_then(unfolded),
+                    person: correspondents_person(&email.to),
+                    email_subject: email.subject.as_deref().and_then(unfolded),
                 };
                 ((self.open_thread(&change, &account, opening).await?, None), (id, content))
             }
@@ -260,10 +260,10 @@ impl Service {
 
     /// Makes an e-mail with a new Message-ID. `references`: the Message-IDs of the thread, oldest first. `answers`: the Message-ID of the
     /// e-mail that this e-mail replies to.
-    fn mail(&self, account: &Account, letter: EmailContent, references: Vec<String>, answers: Option<String>) -> (MessageId, Content) {
+    fn mail(&self, account: &Account, email: EmailContent, references: Vec<String>, answers: Option<String>) -> (MessageId, Content) {
         let id = MessageId::from(self.clocks_and_ids().ids.fresh());
         let from = Some(account.name.as_str()).filter(|name| is_email(name)).map(|email| Mailbox { email: email.to_owned(), name: None });
-        let EmailContent { to, cc, bcc, subject, text, html } = letter;
+        let EmailContent { to, cc, bcc, subject, text, html } = email;
         let message_id = mail_id(&id, from.as_ref());
         let mail = Email { message_id, from, to, cc, bcc, subject, text, html, in_reply_to: answers, references };
         (id, Content::Email(mail))
@@ -273,19 +273,19 @@ impl Service {
         &self,
         change: &WriteTransaction<'_>,
         thread: &Conversation,
-        mut letter: EmailContent,
+        mut email: EmailContent,
         mails: &[ThreadEmail],
     ) -> Result<(MessageId, Content)> {
         let account = change.account(&thread.account_id).await?;
         let account = account.ok_or_else(|| Error::Internal(format!("conversation {} has no account", thread.id)))?;
-        if letter.subject.is_none() {
-            letter.subject = reply_subject(thread.email_subject.as_deref());
+        if email.subject.is_none() {
+            email.subject = reply_subject(thread.email_subject.as_deref());
         }
         let mut references: Vec<String> = mails.iter().filter_map(mail_name).collect();
         // The reply refers to the contact's last message, or else to the last outbound message.
         let answered = mails.iter().filter(|mail| mail.inbound).find_map(mail_name).or_else(|| references.first().cloned());
         references.reverse();
-        Ok(self.mail(&account, letter, references, answered))
+        Ok(self.mail(&account, email, references, answered))
     }
 }
 

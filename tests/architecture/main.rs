@@ -4,6 +4,7 @@
 mod handwritten_sql;
 mod module_layers;
 mod names_in_comments;
+mod plain_words;
 mod unique_type_names;
 
 use std::path::{Path, PathBuf};

@@ -271,8 +271,8 @@ async fn what_a_connector_cannot_send_is_refused() {
     let channel = Channel::new(|_, _| Ok(Accepted::default()));
     let mut worker = bench.worker(channel.clone());
     let to = vec![Mailbox { email: "eva@example.com".to_owned(), name: None }];
-    let letter = EmailContent { to, cc: vec![], bcc: vec![], subject: None, text: Some("x".to_owned()), html: None };
-    bench.service.send(&bench.by(), send_requests::Send::EmailNew { account_id: "m1".into(), letter }).await.unwrap();
+    let email = EmailContent { to, cc: vec![], bcc: vec![], subject: None, text: Some("x".to_owned()), html: None };
+    bench.service.send(&bench.by(), send_requests::Send::EmailNew { account_id: "m1".into(), email }).await.unwrap();
     round(&mut worker).await;
     let found = bench.undelivered().await;
     assert_eq!((found.len(), found[0].0.as_str(), channel.handed()), (1, "failed", 0));

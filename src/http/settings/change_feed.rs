@@ -132,8 +132,8 @@ impl ChangeOperations {
     ///
     /// Lists the records that changed, of every kind and by whatever cause, in the order of their `sequence`. Each record is returned as it
     /// is now, once on a page, however often it changed; a deleted record is returned without `record`. Begin with a snapshot (GET
-    /// /changes/snapshot), and then send `x-next-after` of each answer as the next `after`. Changes are kept for 7 days; a feed that nobody
-    /// reads for 7 days ends. After that the answer is 410, and the copy has to begin again with a snapshot.
+    /// /changes/snapshot), and then send `x-next-after` of each answer as the next `after`. Changes are kept for 7 days; a feed that
+    /// is not read for 7 days ends. After that the answer is 410, and the copy has to begin again with a snapshot.
     #[oai(path = "/changes", method = "get", operation_id = "listChanges")]
     async fn list_changes(
         &self,

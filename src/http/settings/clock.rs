@@ -64,7 +64,7 @@ pub struct AdvancedClock {
     webhooks_disabled: i64,
     /// How many snoozes of open tickets ended.
     tickets_woken: i64,
-    /// How many drafts expired because nobody had released or discarded them.
+    /// How many drafts expired because they had not been released or discarded.
     drafts_expired: i64,
     /// How many API keys expired.
     keys_expired: i64,

@@ -34,7 +34,7 @@ pub struct DraftStates;
 
 impl ValueSet for DraftStates {
     const NAME: &'static str = "DraftState";
-    const DESCRIPTION: &'static str = "`pending`: the draft waits for its release; `released`: its message was sent; `discarded`: it was rejected; `expired`: nobody released or discarded it before `expiresAt`.";
+    const DESCRIPTION: &'static str = "`pending`: the draft waits for its release; `released`: its message was sent; `discarded`: it was rejected; `expired`: it was not released or discarded before `expiresAt`.";
     const VALUES: &'static [&'static str] = &{
         let mut names = [""; DraftState::ALL.len()];
         let mut i = 0;
@@ -80,7 +80,7 @@ pub struct DraftView {
     created_at: Timestamp,
     /// When the draft was made or last edited.
     updated_at: Timestamp,
-    /// When the draft expires if nobody releases or discards it: 7 days after it was made.
+    /// When the draft expires if it is not released or discarded: 7 days after it was made.
     expires_at: Timestamp,
     /// When the draft was released or discarded; absent before.
     #[serde(skip_serializing_if = "Option::is_none")]

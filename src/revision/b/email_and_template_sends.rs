@@ -159,7 +159,7 @@ fn ends_a_header(text: &str) -> bool {
     text.chars().any(char::is_control)
 }
 
-fn letter(
+fn email_content(
     to: Vec<EmailAddress>,
     copies: [Option<Vec<EmailAddress>>; 2],
     subject: Option<String>,
@@ -191,15 +191,15 @@ fn filling(template: String, variables: Option<Vec<String>>) -> FilledTemplate {
 
 impl NewEmail {
     pub fn send(self) -> Result<Send, ApiError> {
-        let letter = letter(self.to, [self.cc, self.bcc], self.subject, self.text, self.html)?;
-        Ok(Send::EmailNew { account_id: self.account_id.into(), letter })
+        let email = email_content(self.to, [self.cc, self.bcc], self.subject, self.text, self.html)?;
+        Ok(Send::EmailNew { account_id: self.account_id.into(), email })
     }
 }
 
 impl EmailReply {
     pub fn send(self) -> Result<Send, ApiError> {
-        let letter = letter(self.to, [self.cc, self.bcc], self.subject, self.text, self.html)?;
-        Ok(Send::EmailReply { conversation_id: self.conversation_id.into(), letter })
+        let email = email_content(self.to, [self.cc, self.bcc], self.subject, self.text, self.html)?;
+        Ok(Send::EmailReply { conversation_id: self.conversation_id.into(), email })
     }
 }
 

@@ -11,7 +11,7 @@ use std::sync::{
 use crate::store::mutex::lock;
 
 /// The number of slots. On most machines it is greater than the number of threads of a runtime, so that two threads seldom share a slot.
-const SPOTS: usize = 64;
+const SLOTS: usize = 64;
 
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 
@@ -34,14 +34,14 @@ impl<T> ThreadSlot<T> {
 
 impl<T: Default> Default for PerThread<T> {
     fn default() -> Self {
-        Self(std::iter::repeat_with(ThreadSlot::default).take(SPOTS).collect())
+        Self(std::iter::repeat_with(ThreadSlot::default).take(SLOTS).collect())
     }
 }
 
 impl<T> PerThread<T> {
     /// Returns the slot of the calling thread.
     pub fn here(&self) -> &ThreadSlot<T> {
-        &self.0[NUMBER.with(|number| number % SPOTS)]
+        &self.0[NUMBER.with(|number| number % SLOTS)]
     }
 
     pub fn all(&self) -> impl Iterator<Item = &ThreadSlot<T>> {

@@ -35,13 +35,13 @@ use crate::store::{
 pub(in crate::store) struct Readers {
     file: Arc<FileIdentity>,
     /// Idle connections for statements that run inline, a list for each thread.
-    spots: PerThread<Vec<ReadConnection>>,
+    inline_idle: PerThread<Vec<ReadConnection>>,
     /// Idle connections for statements that run on a blocking thread.
-    elsewhere: IdleReaders,
+    blocking_idle: IdleReaders,
     /// Limits the number of statements on blocking threads, so that they cannot take every blocking thread. A statement counts until it has
     /// ended, whether or not a caller waits for it.
     unbounded: Arc<Semaphore>,
-    on_the_spot: Duration,
+    inline_limit: Duration,
 }
 
 /// Connections that are open and not in use. There are never more of these connections than there are threads that read.
@@ -57,22 +57,22 @@ struct ReadConnection {
 /// How much longer a statement may run.
 enum ReadBudget {
     /// Inline: how many more progress checks the statement may reach, and the time at which it is stopped.
-    Asks(u32, Instant),
+    Checks(u32, Instant),
     /// On a blocking thread: as long as a caller waits for the statement.
-    WhileWanted(Weak<()>),
+    WhileAwaited(Weak<()>),
 }
 
 impl ReadBudget {
     fn is_none(&self) -> bool {
         match self {
-            Self::Asks(asks, _) => *asks == 0,
-            Self::WhileWanted(by) => by.strong_count() == 0,
+            Self::Checks(checks, _) => *checks == 0,
+            Self::WhileAwaited(by) => by.strong_count() == 0,
         }
     }
 
-    fn asked(&mut self) {
-        if let Self::Asks(asks, until) = self {
-            *asks = if Instant::now() < *until { asks.saturating_sub(1) } else { 0 };
+    fn count_check(&mut self) {
+        if let Self::Checks(checks, until) = self {
+            *checks = if Instant::now() < *until { checks.saturating_sub(1) } else { 0 };
         }
     }
 }
@@ -97,10 +97,10 @@ impl Readers {
     pub fn new(file: Arc<FileIdentity>, unbounded: u32) -> Arc<Self> {
         Arc::new(Self {
             file,
-            spots: PerThread::default(),
-            elsewhere: IdleReaders::default(),
+            inline_idle: PerThread::default(),
+            blocking_idle: IdleReaders::default(),
             unbounded: Arc::new(Semaphore::new(unbounded.max(1) as usize)),
-            on_the_spot: INLINE_TIME_LIMIT,
+            inline_limit: INLINE_TIME_LIMIT,
         })
     }
 
@@ -116,14 +116,17 @@ impl Readers {
         if self.unbounded.is_closed() {
             return Err(closed());
         }
-        let on_the_spot = match sql.reach() {
-            RowBound::Keys => self.run(self.spots.here(), &sql, &decode, None)?,
-            RowBound::Rows => {
-                self.run(self.spots.here(), &sql, &decode, Some(ReadBudget::Asks(PROGRESS_CHECKS, Instant::now() + self.on_the_spot)))?
-            }
+        let inline = match sql.reach() {
+            RowBound::Keys => self.run(self.inline_idle.here(), &sql, &decode, None)?,
+            RowBound::Rows => self.run(
+                self.inline_idle.here(),
+                &sql,
+                &decode,
+                Some(ReadBudget::Checks(PROGRESS_CHECKS, Instant::now() + self.inline_limit)),
+            )?,
             RowBound::Table => None,
         };
-        if let Some(rows) = on_the_spot {
+        if let Some(rows) = inline {
             return Ok(rows);
         }
         let part = match share {
@@ -133,11 +136,11 @@ impl Readers {
         };
         let permit = self.unbounded.clone().acquire_owned().await.map_err(|_| closed())?;
         let waiting = Arc::new(());
-        let (readers, left) = (self.clone(), ReadBudget::WhileWanted(Arc::downgrade(&waiting)));
+        let (readers, left) = (self.clone(), ReadBudget::WhileAwaited(Arc::downgrade(&waiting)));
         let request = tracing::Span::current();
         let read = tokio::task::spawn_blocking(move || {
             let _request = request.enter();
-            let rows = readers.run(&readers.elsewhere, &sql, &decode, Some(left));
+            let rows = readers.run(&readers.blocking_idle, &sql, &decode, Some(left));
             drop((permit, part));
             rows
         });
@@ -176,14 +179,14 @@ impl Readers {
         self.file.check()?;
         let connection = open(self.file.path())?;
         let left = Arc::<Mutex<Option<ReadBudget>>>::default();
-        let asked = left.clone();
-        let is_enough = move || {
-            lock(&asked).as_mut().is_some_and(|left| {
-                left.asked();
+        let counted = left.clone();
+        let is_used_up = move || {
+            lock(&counted).as_mut().is_some_and(|left| {
+                left.count_check();
                 left.is_none()
             })
         };
-        connection.progress_handler(STEPS, Some(is_enough))?;
+        connection.progress_handler(STEPS, Some(is_used_up))?;
         Ok(ReadConnection { connection, left })
     }
 
@@ -191,7 +194,7 @@ impl Readers {
     /// is dropped.
     pub async fn close(&self) {
         self.unbounded.close();
-        for idle in self.spots.all().chain([&self.elsewhere]) {
+        for idle in self.inline_idle.all().chain([&self.blocking_idle]) {
             idle.lock().clear();
         }
     }
@@ -220,9 +223,9 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("file.db");
         Connection::open(&path).unwrap().execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE t (n INTEGER)").unwrap();
-        let bounded = |on_the_spot: Duration| {
+        let bounded = |inline_limit: Duration| {
             let readers = Readers::new(opened(&path), 1);
-            Arc::new(Readers { on_the_spot, ..Arc::into_inner(readers).unwrap() })
+            Arc::new(Readers { inline_limit, ..Arc::into_inner(readers).unwrap() })
         };
         // Inline time limits of an hour and of zero, so that the result does not depend on the load of the machine.
         let (readers, hurried) = (bounded(Duration::from_secs(3600)), bounded(Duration::ZERO));
@@ -254,7 +257,7 @@ mod tests {
             }
         }
         // One connection ran all inline statements, and one ran those of the blocking threads. Both are idle again.
-        assert_eq!((readers.spots.here().lock().len(), readers.elsewhere.lock().len()), (1, 1));
+        assert_eq!((readers.inline_idle.here().lock().len(), readers.blocking_idle.lock().len()), (1, 1));
         hurried.close().await;
         readers.close().await;
         for reach in [RowBound::Keys, RowBound::Rows, RowBound::Table] {
@@ -285,7 +288,7 @@ mod tests {
         };
         timeout(Duration::from_secs(60), ended).await.expect("they end");
         // The number of connections shows that no more statements ran at the same time than were allowed.
-        let connections = readers.elsewhere.lock().len();
+        let connections = readers.blocking_idle.lock().len();
         assert!((1..=2).contains(&connections), "{connections}");
     }
 
@@ -298,12 +301,12 @@ mod tests {
         let _entered = runtime.enter();
         let readers = Readers::new(opened(&path), 1);
         let read = || {
-            readers.run(readers.spots.here(), &Sql::fixed("SELECT 1"), &|cells| cells.take::<i64>(), None).unwrap();
-            let idle = readers.spots.here().lock();
+            readers.run(readers.inline_idle.here(), &Sql::fixed("SELECT 1"), &|cells| cells.take::<i64>(), None).unwrap();
+            let idle = readers.inline_idle.here().lock();
             assert_eq!(idle.len(), 1);
             // SAFETY: only the address is compared; the handle is not used.
             let connection = unsafe { idle[0].connection.handle() as usize };
-            (std::ptr::from_ref(readers.spots.here()) as usize, connection)
+            (std::ptr::from_ref(readers.inline_idle.here()) as usize, connection)
         };
         let mine = read();
         let mut others = 0;

@@ -51,7 +51,7 @@ async fn emails_and_templates_have_payloads_of_their_own() {
         text: Some("plain".to_owned()),
         html: None,
     };
-    bench.service.send(&bench.by(), Send::EmailNew { account_id: "m1".into(), letter: bare.clone() }).await.unwrap();
+    bench.service.send(&bench.by(), Send::EmailNew { account_id: "m1".into(), email: bare.clone() }).await.unwrap();
     let mut worker = bench.worker();
     worker.drain().await.unwrap();
     let first = body(&local.last());
@@ -72,7 +72,7 @@ async fn emails_and_templates_have_payloads_of_their_own() {
         ..bare
     };
     let conversation_id = first["conversationId"].as_str().unwrap().into();
-    bench.service.send(&bench.by(), Send::EmailReply { conversation_id, letter: full }).await.unwrap();
+    bench.service.send(&bench.by(), Send::EmailReply { conversation_id, email: full }).await.unwrap();
     worker.drain().await.unwrap();
     let reply = body(&local.last());
     let expected = json!({

@@ -19,7 +19,7 @@ use crate::domain::{
     channel_bridges::BridgeEndpoint,
     clock::Clock,
     ids::{AccountId, ConversationId, MessageId, StoreId, TemplateId},
-    inbound_messages::MAX_NAME_CHARS,
+    inbound_messages::MAX_CHANNEL_ID_CHARS,
     outbound_messages::{Content, Email, Mailbox, OutboxEntry, TemplateMessage, header_text},
     ssrf_policy::Targets,
     stores_and_accounts::Channel,
@@ -125,8 +125,8 @@ fn classify_bridge_response(received: &EndpointResponse) -> Result<Accepted, Sen
 fn accepted(answer: &Map<String, Value>) -> Result<Accepted, String> {
     let name = |member: &str| match answer.get(member) {
         None => Ok(None),
-        Some(Value::String(name)) if is_name(name, MAX_NAME_CHARS) => Ok(Some(name.clone())),
-        Some(_) => Err(format!("`{member}` must be a string of 1 to {MAX_NAME_CHARS} printable characters")),
+        Some(Value::String(name)) if is_name(name, MAX_CHANNEL_ID_CHARS) => Ok(Some(name.clone())),
+        Some(_) => Err(format!("`{member}` must be a string of 1 to {MAX_CHANNEL_ID_CHARS} printable characters")),
     };
     let external_id = name("externalId")?.ok_or("`externalId` is missing")?;
     Ok(Accepted { external_id: Some(external_id), reference_id: name("referenceId")? })

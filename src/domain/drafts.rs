@@ -89,7 +89,8 @@ pub struct Draft {
 #[derive(Clone, Debug)]
 pub struct Release {
     pub draft_id: DraftId,
-    /// The message as the releasing user read it. If the draft was edited afterwards, it is not released.
+    /// The message that the draft had when the server received the request to release it. If the draft is edited before the transaction
+    /// that sends it, it is not released.
     pub send: Send,
     /// The newest inbound message that the releasing user read, if it is newer than the draft.
     pub confirmed_message_id: Option<MessageId>,

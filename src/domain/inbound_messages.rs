@@ -14,9 +14,9 @@ use super::{
     unicode_text::unfolded,
 };
 
-/// The maximum number of characters in a name. Here, a name is an id that a channel gives to a thread, a message or a sender. A much longer
-/// name would not fit into a database index.
-pub const MAX_NAME_CHARS: usize = 512;
+/// The maximum number of characters in an id that a channel gives to a thread, a message or a sender. A much longer id would not fit into a
+/// database index.
+pub const MAX_CHANNEL_ID_CHARS: usize = 512;
 
 /// The error text for a `referenceId` (the id that a channel gives to a thread) that is not valid on WhatsApp.
 pub const NO_PHONE: &str = "must be a phone number on WhatsApp, such as +66800000001, 66800000001 or 66800000001@s.whatsapp.net";

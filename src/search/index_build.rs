@@ -7,7 +7,7 @@ use std::{
 
 use tantivy::TantivyError;
 
-use super::{Error, Result, index::Index, index_directory::Folder, overlay::READ_AT_ONCE};
+use super::{Error, Result, index::Index, index_directory::Folder, overlay::TEXTS_PER_STATEMENT};
 use crate::{
     domain::{
         ids::StoreId,
@@ -54,7 +54,7 @@ pub async fn build(db: &Db, folder: &Folder, database: &str, progress: Option<Pr
 async fn add_all(db: &Db, index: &Arc<Mutex<Index>>, store: &StoreId, noun: SearchableKind, added: &mut impl FnMut(u64)) -> Result<()> {
     let mut after = String::new();
     loop {
-        let records = db.searchables_after(store, noun, &after, READ_AT_ONCE).await?;
+        let records = db.searchables_after(store, noun, &after, TEXTS_PER_STATEMENT).await?;
         let Some(last) = records.last() else { return Ok(()) };
         after.clone_from(&last.id);
         added(records.len() as u64);

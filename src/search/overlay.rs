@@ -3,8 +3,8 @@
 //! Called by `search_service`, for each search and in its background worker. The change log, a table of the database, lists the changes of
 //! all processes. A search first reads the new entries of the log, so the search sees every write that was acknowledged before it.
 //! Concurrent searches share one read of the log (single flight). When very many entries are new, as after an import, only the worker reads
-//! the log, and applies the changes in batches of [`READ_AT_ONCE`]. A search then does not read the log, and waits for at most one batch
-//! (and one page of the log).
+//! the log, and applies the changes in batches of [`TEXTS_PER_STATEMENT`]. A search then does not read the log, and waits for at most one
+//! batch (and one page of the log).
 //!
 //! In a distributed database the log is spread over the nodes. While one of them is unreachable, each search reads the log of its own store
 //! only, so searches of the stores on other nodes go on. The worker keeps trying to read the whole log, and then continues from its former
@@ -52,18 +52,18 @@ use crate::{
 /// The approximate capacity of the overlay, in records and in bytes of text.
 const OVERLAY_MAX_RECORDS: usize = 1000;
 const OVERLAY_MAX_BYTES: usize = 64 * 1024 * 1024;
-/// `PLACES` is the limit of entries per read of the change log; an entry may name several records. `PART` is the limit of changed records
-/// per read for the overlay. If a read has more changed records, or does not reach the end of the log, the worker writes its records
-/// directly to the disk (see [`is_bulk`]).
-pub const PLACES: i64 = 500;
-pub const PART: usize = 500;
+/// The limit of entries of the change log that one read returns. An entry may name several records.
+pub const MAX_LOG_ENTRIES_PER_READ: i64 = 500;
+/// The limit of changed records that one read passes to the overlay. If a read has more changed records, or does not reach the end of the
+/// log, the worker writes its records directly to the disk (see [`is_bulk`]).
+pub const MAX_CHANGES_PER_READ: usize = 500;
 /// The limit of records whose texts one SQL statement reads. The limit is small, since a text may be a megabyte long.
-pub const READ_AT_ONCE: usize = 100;
+pub const TEXTS_PER_STATEMENT: usize = 100;
 /// Up to this many bytes of text are analysed on the caller's thread. More text is analysed on another thread, where it delays no
 /// request.
-const AT_ONCE: usize = 16 * 1024;
+const INLINE_ANALYSIS_BYTES: usize = 16 * 1024;
 /// The limit of log positions in [`ChangeLogProgress::ahead`].
-const REMEMBERED: usize = 20_000;
+const MAX_POSITIONS_AHEAD: usize = 20_000;
 /// The error text for a log position from which the reader of the change log cannot continue.
 pub const UNKNOWN_POSITION: &str =
     "either the database was restored to an older state, or it was not followed for so long that its change log was pruned";
@@ -175,7 +175,7 @@ impl SearchOverlay {
         // the read has passed may have been committed since.
         *position = position.at_round_start();
         loop {
-            let behind = in_time(self.db.changes_of_store_since(store, &position, PLACES)).await?;
+            let behind = in_time(self.db.changes_of_store_since(store, &position, MAX_LOG_ENTRIES_PER_READ)).await?;
             let behind = behind.ok_or_else(|| Error::Failed(UNKNOWN_POSITION.to_owned()))?;
             self.followed.lock().await.looks_at(&behind.changes);
             self.put_into_overlay(self.changes(behind.changes.iter()).await?).await?;
@@ -218,10 +218,10 @@ impl SearchOverlay {
         Ok(())
     }
 
-    /// Reads a page of the changes after this log position: at most [`PLACES`] entries of the log. `None` if the log was pruned beyond that
-    /// position, or if the position is of another database.
+    /// Reads a page of the changes after this log position: at most [`MAX_LOG_ENTRIES_PER_READ`] entries of the log. `None` if the log was
+    /// pruned beyond that position, or if the position is of another database.
     pub async fn behind(&self, mark: &LogPosition) -> Result<Option<ChangesSince>> {
-        in_time(self.db.changes_since(mark, PLACES)).await
+        in_time(self.db.changes_since(mark, MAX_LOG_ENTRIES_PER_READ)).await
     }
 
     /// Applies the changes that this process has committed.
@@ -265,7 +265,7 @@ impl SearchOverlay {
         for ((store, noun), mut ids) in ids {
             let wanted: Vec<&str> = ids.iter().map(String::as_str).collect();
             let mut found = Vec::new();
-            for part in wanted.chunks(READ_AT_ONCE) {
+            for part in wanted.chunks(TEXTS_PER_STATEMENT) {
                 found.append(&mut in_time(self.db.searchables(&store, noun, part)).await?);
             }
             for record in found {
@@ -297,7 +297,7 @@ impl SearchOverlay {
             return Ok(());
         }
         let bytes: usize = changes.iter().flat_map(|change| &change.record.texts).map(String::len).sum();
-        let fresh = if bytes > AT_ONCE { blocking(move || Ok(analysed(changes))).await? } else { analysed(changes) };
+        let fresh = if bytes > INLINE_ANALYSIS_BYTES { blocking(move || Ok(analysed(changes))).await? } else { analysed(changes) };
         let mut view = self.view.write().unwrap_or_else(PoisonError::into_inner);
         // Without an index the changes are dropped: the build reads the records, or the worker reads the changes from the log afterwards.
         let Some(view) = view.as_mut().map(Arc::make_mut) else { return Ok(()) };
@@ -310,7 +310,7 @@ impl SearchOverlay {
         }
         // With short texts, the limit of records is reached before the limit of bytes. So the bytes of all texts are summed up only if this
         // call added much text.
-        if view.fresh.len() > OVERLAY_MAX_RECORDS || (bytes > AT_ONCE && is_full(view)) {
+        if view.fresh.len() > OVERLAY_MAX_RECORDS || (bytes > INLINE_ANALYSIS_BYTES && is_full(view)) {
             self.wake.notify_one();
         }
         Ok(())
@@ -376,7 +376,7 @@ impl ChangeLogProgress {
     fn is_ahead(&mut self) {
         // A change whose position is removed here is applied again when the log lists it. That is harmless: the current state of the record
         // is read again.
-        if self.ahead.len() > REMEMBERED {
+        if self.ahead.len() > MAX_POSITIONS_AHEAD {
             self.ahead.clear();
         }
         self.ahead.extend(self.own.drain(..).map(|change| change.position));
@@ -390,7 +390,7 @@ fn newest(before: i64, logged: &[LoggedChange]) -> i64 {
 /// Whether there are too many changes for the overlay, or for a search to apply. A changed subject of a conversation always counts as too
 /// many changes: it concerns all messages of the conversation.
 pub fn is_bulk(behind: &ChangesSince) -> bool {
-    behind.more || behind.changes.len() > PART || behind.changes.iter().any(|change| change.kind == RETITLED)
+    behind.more || behind.changes.len() > MAX_CHANGES_PER_READ || behind.changes.iter().any(|change| change.kind == RETITLED)
 }
 
 async fn in_time<T>(answer: impl Future<Output = store::Result<T>>) -> Result<T> {

@@ -23,10 +23,10 @@ use super::{
 /// The posting-list iterators of one condition of a search in one segment of the index.
 pub struct ConditionIterators {
     pub walk: PostingIterator,
-    /// For each value of [`PostingIterator::bound`] above one: an iterator over the candidates with this bound. It may also visit
+    /// For each value of [`PostingIterator::frequency_bound`] above one: an iterator over the candidates with this bound. It may also visit
     /// candidates with a higher bound.
     pub often: BTreeMap<u32, PostingIterator>,
-    /// Whether every candidate is certainly a hit, and [`PostingIterator::bound`] is its exact frequency.
+    /// Whether every candidate is certainly a hit, and [`PostingIterator::frequency_bound`] is its exact frequency.
     pub sure: bool,
 }
 
@@ -216,23 +216,23 @@ impl PostingIterator {
 
     /// Returns an upper bound of the frequency of the condition in the current candidate, at least 1. The value [`MAX_TERM_FREQUENCY`] also
     /// stands for all higher frequencies.
-    pub fn bound(&self) -> u32 {
+    pub fn frequency_bound(&self) -> u32 {
         let bound = match self {
             Self::Nowhere => 0,
             Self::Term(blocks) => blocks.frequency(),
             Self::Phrase(phrase) => phrase.lead.frequency(),
-            Self::All(walks) => walks.first().map_or(0, Self::bound),
-            Self::Any(union) => union.here.iter().map(|walk| union.walks[*walk].bound()).max().unwrap_or(0),
+            Self::All(walks) => walks.first().map_or(0, Self::frequency_bound),
+            Self::Any(union) => union.here.iter().map(|walk| union.walks[*walk].frequency_bound()).max().unwrap_or(0),
         };
         bound.min(MAX_TERM_FREQUENCY)
     }
 
-    /// Returns an upper bound of the frequency, which is at most [`Self::bound`]. 0 means that the candidate is no hit. This call may cost
-    /// more than [`Self::bound`]: for a phrase, it moves the posting lists of all terms to the candidate.
-    pub fn most(&mut self) -> u32 {
+    /// Returns an upper bound of the frequency, which is at most [`Self::frequency_bound`]. 0 means that the candidate is no hit. This call
+    /// may cost more than [`Self::frequency_bound`]: for a phrase, it moves the posting lists of all terms to the candidate.
+    pub fn tight_frequency_bound(&mut self) -> u32 {
         match self {
-            Self::Phrase(phrase) => phrase.most(phrase.lead.document()).min(MAX_TERM_FREQUENCY),
-            _ => self.bound(),
+            Self::Phrase(phrase) => phrase.tight_frequency_bound(phrase.lead.document()).min(MAX_TERM_FREQUENCY),
+            _ => self.frequency_bound(),
         }
     }
 
@@ -240,7 +240,7 @@ impl PostingIterator {
     pub fn frequency(&mut self) -> u32 {
         let document = self.document();
         match self {
-            Self::Nowhere | Self::Term(_) => self.bound(),
+            Self::Nowhere | Self::Term(_) => self.frequency_bound(),
             Self::Phrase(phrase) => phrase.frequency(document),
             Self::All(walks) => {
                 let mut least = u32::MAX;
@@ -363,7 +363,7 @@ fn seek(postings: &mut SegmentPostings, target: DocId) -> DocId {
 impl Phrase {
     /// Returns an upper bound of the phrase's frequency in the document: the frequency of the term that occurs least often there. 0 if a
     /// term is missing.
-    fn most(&mut self, document: DocId) -> u32 {
+    fn tight_frequency_bound(&mut self, document: DocId) -> u32 {
         let mut least = u32::MAX;
         for (_, postings) in &mut self.parts {
             if seek(postings, document) != document {
@@ -375,7 +375,7 @@ impl Phrase {
     }
 
     fn frequency(&mut self, document: DocId) -> u32 {
-        if self.most(document) == 0 {
+        if self.tight_frequency_bound(document) == 0 {
             return 0;
         }
         let Some(((offset, lead), rest)) = self.parts.split_first_mut() else { return 0 };

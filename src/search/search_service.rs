@@ -26,7 +26,7 @@ use super::{
     index::{Index, RecordKey},
     index_build::{Progress, blocking, build, unpanicked},
     index_directory::{Folder, bytes_of},
-    overlay::{READ_AT_ONCE, RecordChange, SearchOverlay, UNKNOWN_POSITION, is_bulk, is_full},
+    overlay::{RecordChange, SearchOverlay, TEXTS_PER_STATEMENT, UNKNOWN_POSITION, is_bulk, is_full},
     searcher::{HitPage, IndexSnapshot, OverlayRecord, Search},
 };
 use crate::{
@@ -355,7 +355,7 @@ impl IndexWorker {
         let behind = behind.ok_or_else(|| Error::Failed(UNKNOWN_POSITION.to_owned()))?;
         let to_disk = self.bulk > 0 || is_bulk(&behind);
         followed.far |= to_disk;
-        let mut parts = behind.changes.chunks(READ_AT_ONCE).peekable();
+        let mut parts = behind.changes.chunks(TEXTS_PER_STATEMENT).peekable();
         while let Some(part) = parts.next() {
             let changed = shared.front.not_applied_yet(&mut followed, part).await?;
             let (shown, direct) = if to_disk { self.part(changed) } else { (changed, vec![]) };

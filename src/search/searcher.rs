@@ -265,8 +265,8 @@ struct Segment<'v> {
     search: &'v Search,
 }
 
-/// A pass over a segment. Several passes of one search are disjoint: [`PostingIterator::bound`] of the conditions decides to which pass a
-/// hit belongs.
+/// A pass over a segment. Several passes of one search are disjoint: [`PostingIterator::frequency_bound`] of the conditions decides to
+/// which pass a hit belongs.
 #[derive(Clone, Copy)]
 enum ScanPass {
     /// The only pass of a search: collects all hits.
@@ -391,7 +391,7 @@ impl Segment<'_> {
         }
         // Positions are read only if the candidate could enter the page with its highest possible score.
         if let Some(last) = best.last_of_full().filter(|_| !self.search.page.count) {
-            let most: u32 = walks.iter_mut().map(|(weight, walk)| *weight * score::saturation(walk.most(), length)).sum();
+            let most: u32 = walks.iter_mut().map(|(weight, walk)| *weight * score::saturation(walk.tight_frequency_bound(), length)).sum();
             if (most, at) < (last.score, last.at) {
                 return Ok(());
             }
@@ -447,8 +447,10 @@ impl ScanPass {
     fn takes(self, walks: &[(u32, PostingIterator)]) -> bool {
         match self {
             Self::All => true,
-            Self::Once => walks.iter().all(|(_, walk)| walk.bound() == 1),
-            Self::Repeated(lead, times) => walks[lead].1.bound() == times && walks[..lead].iter().all(|(_, walk)| walk.bound() == 1),
+            Self::Once => walks.iter().all(|(_, walk)| walk.frequency_bound() == 1),
+            Self::Repeated(lead, times) => {
+                walks[lead].1.frequency_bound() == times && walks[..lead].iter().all(|(_, walk)| walk.frequency_bound() == 1)
+            }
         }
     }
 }

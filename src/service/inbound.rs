@@ -10,7 +10,7 @@ use crate::{
         conversations::Conversation,
         events::{Actor, EventChange},
         ids::{MAX_ID_CHARS, MessageId, StoreId, TicketId},
-        inbound_messages::{Inbound, MAX_NAME_CHARS, NO_PHONE, Received, thread_name},
+        inbound_messages::{Inbound, MAX_CHANNEL_ID_CHARS, NO_PHONE, Received, thread_name},
         inbound_signatures::AcceptedSignature,
         messages::{Message, received_order},
         stores_and_accounts::Account,
@@ -188,9 +188,9 @@ fn check(inbound: &Inbound) -> Result<()> {
         if is_name(text, max) { Ok(()) } else { Err(Error::invalid(field, format!("must have 1 to {max} printable characters"))) }
     };
     name("accountId", inbound.account_id.as_str(), MAX_ID_CHARS)?;
-    name("referenceId", &inbound.reference_id, MAX_NAME_CHARS)?;
-    name("externalId", &inbound.external_id, MAX_NAME_CHARS)?;
-    name("sender.id", &inbound.sender_id, MAX_NAME_CHARS)?;
+    name("referenceId", &inbound.reference_id, MAX_CHANNEL_ID_CHARS)?;
+    name("externalId", &inbound.external_id, MAX_CHANNEL_ID_CHARS)?;
+    name("sender.id", &inbound.sender_id, MAX_CHANNEL_ID_CHARS)?;
     if inbound.text.as_deref().is_some_and(|text| text.contains('\0')) {
         return Err(Error::invalid("text", "must not contain the character U+0000"));
     }

@@ -22,7 +22,7 @@ const LOG_EVERY_STATEMENT: Settings<'_> = &[("COUNTERPART_LOG_FORMAT", "json"), 
 /// The tables that are not distributed by store: each node has a copy of the first four, and only the coordinator has the others. A
 /// statement on these tables need not name a store. If it reads, it runs on one node. If it changes a table that each node has, it has to
 /// reach every node in any case. `src/store/SCALING.md` lists the tables.
-const ON_EACH_NODE: [&str; 9] = [
+const UNDISTRIBUTED_TABLES: [&str; 9] = [
     "stores",
     "api_keys",
     "api_key_secrets",
@@ -36,7 +36,7 @@ const ON_EACH_NODE: [&str; 9] = [
 
 /// The exceptions: the statements that may need several nodes although a request runs them. Each is given by its beginning.
 /// `src/store/SCALING.md` lists them, too.
-const LISTED: [&str; 3] = [
+const EXCEPTIONS: [&str; 3] = [
     // Before a search, the server reads the new changes of all stores: on one PostgreSQL server by the first of these two statements, on a
     // cluster by the second.
     "SELECT s.now::text, s.known, c.position IS NOT NULL, c.position, c.store_id, c.kind, c.record_ids FROM ",
@@ -101,26 +101,26 @@ fn names_its_store(query: &str) -> bool {
 fn is_of_one_store(statement: &str) -> bool {
     queries(statement)
         .iter()
-        .all(|query| names_its_store(query) || tables(query).iter().all(|table| ON_EACH_NODE.contains(&table.as_str())))
+        .all(|query| names_its_store(query) || tables(query).iter().all(|table| UNDISTRIBUTED_TABLES.contains(&table.as_str())))
 }
 
 fn may_need_several_nodes(statement: &str) -> bool {
-    LISTED.iter().any(|begin| statement.starts_with(begin))
+    EXCEPTIONS.iter().any(|begin| statement.starts_with(begin))
 }
 
 /// The operations whose statements may be logged without the id of the request. Their requests in this test look up one record by its id,
 /// and one statement can serve the look-ups of several concurrent requests.
-const SHARED: [&str; 3] = ["getTicket", "getContact", "listConversations"];
+const BATCHED_LOOK_UPS: [&str; 3] = ["getTicket", "getContact", "listConversations"];
 
-/// Sends the requests, each with an id. Asserts that the log has statements of each request (except those of [`SHARED`]), and that each
-/// logged statement of a request is for one store or listed in [`LISTED`].
+/// Sends the requests, each with an id. Asserts that the log has statements of each request (except those of [`BATCHED_LOOK_UPS`]), and that each
+/// logged statement of a request is for one store or listed in [`EXCEPTIONS`].
 fn check(server: &Server, calls: Vec<(String, Call)>) {
     let mut ids = BTreeSet::new();
     for (name, call) in calls {
         let id = format!("one-store-{name}");
         let answer = call.header("x-request-id", &id).send();
         assert!(answer.status < 400, "{name}: {}", answer.described());
-        if !SHARED.contains(&name.as_str()) {
+        if !BATCHED_LOOK_UPS.contains(&name.as_str()) {
             ids.insert(id);
         }
     }

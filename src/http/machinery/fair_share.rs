@@ -44,8 +44,9 @@ pub struct FairScheduler {
 struct StoreFairness {
     share: Arc<Semaphore>,
     alone: Arc<Semaphore>,
-    /// For each scope with which a request has succeeded: the time until which responses to requests with this scope may be long; `None` if
-    /// no response was long.
+    /// For each scope: until when the next response is expected to be long (at least [`LONG`] bytes). This is [`LONG_RESPONSE_MEMORY`]
+    /// after the last long response. `None`: requests with the scope have succeeded, and no response was long. A scope without an entry has
+    /// no successful request yet, so its first response may be long, too.
     long: Mutex<HashMap<Scope, Option<Instant>>>,
 }
 

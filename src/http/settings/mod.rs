@@ -19,7 +19,7 @@
 //! 3. A new grant is added to `domain::token_grants::Grant`, and to `required_grants!` in `required_grants.rs`.
 //! 4. Add an example request to `example_requests.json`, and to `refused_requests.json` a request for each error status that needs its own
 //!    example. Record the responses (`example_responses.json`, `example_errors.json`): `cargo test --lib record_the_examples -- --ignored`.
-//! 5. Add the operation to the table `OPERATIONS` in `tests/api/settings/grants.rs`, under its grant.
+//! 5. Add the operation to the table `OPERATIONS` in `tests/api/settings/token_grants.rs`, under its grant.
 //! 6. Write the committed documents: `counterpart openapi --settings --output openapi/settings.json` and `counterpart openapi --settings
 //!    --format routes --output openapi/settings.routes`.
 

@@ -144,7 +144,7 @@ async fn concurrent_searches_share_one_read_of_the_log() {
 async fn a_log_far_ahead_is_left_to_the_worker() {
     let fixture = Fixture::alone().await;
     let (front, counted) = elsewhere(&fixture).await;
-    let contacts: Vec<String> = (0..=PLACES).map(|contact| format!("k{contact}")).collect();
+    let contacts: Vec<String> = (0..=MAX_LOG_ENTRIES_PER_READ).map(|contact| format!("k{contact}")).collect();
     change(&fixture, contacts.iter().map(String::as_str)).await;
     let mark = front.followed.lock().await.mark.clone();
     front.catch_up(&fixture.store).await.unwrap();
@@ -165,7 +165,7 @@ async fn while_a_node_is_away_a_search_reads_the_changes_of_its_store() {
     let (front, _) = elsewhere(&fixture).await;
     let (view, _index, _home) = super::super::tests::indexed(&[]);
     *front.view.write().unwrap() = Some(view.into());
-    let contacts: Vec<String> = (0..=PLACES).map(|contact| format!("k{contact}")).collect();
+    let contacts: Vec<String> = (0..=MAX_LOG_ENTRIES_PER_READ).map(|contact| format!("k{contact}")).collect();
     for contact in &contacts {
         change(&fixture, [contact.as_str()]).await;
     }

@@ -1,4 +1,5 @@
-//! Tests of the operations of the settings API that change the state of a ticket or a conversation: unassigning, snoozing, escalation.
+//! Tests of the operations of the settings API that unassign a ticket, snooze it, or hand a conversation over from the AI to people
+//! (escalation).
 
 use serde_json::{Value, json};
 

@@ -20,7 +20,7 @@ use tokio::{
 
 use crate::{
     service::Service,
-    store::{self, Error},
+    store::{self, Error, wait_limit::WAIT_LIMIT},
     supervisor::Supervisor,
 };
 
@@ -29,10 +29,6 @@ const REMEMBERED: Duration = Duration::from_secs(1);
 
 /// How long a probe waits for the check of the database to end.
 const PROBE: Duration = Duration::from_secs(2);
-
-/// How long, on SQLite, the check may wait for other writers before the database counts as unavailable. A request that writes waits just as
-/// long.
-const WRITE_WAIT: Duration = Duration::from_secs(10);
 
 const FAILING: &str = "the database cannot do its work: its disk is full or failing, or it is read-only";
 
@@ -96,8 +92,8 @@ impl Readiness {
             Err(_) => {
                 // The check has not ended within `PROBE`. On SQLite it may be waiting for another process that writes, such as an import.
                 // Requests that write wait in the same way and then succeed. So the last result stays in force until the check ends or
-                // `WRITE_WAIT` has passed.
-                let waits = self.service.db().is_one_writer() && since.elapsed() < WRITE_WAIT;
+                // `WAIT_LIMIT` has passed.
+                let waits = self.service.db().is_one_writer() && since.elapsed() < WAIT_LIMIT;
                 looked.under_way = Some((since, look));
                 (if waits { before } else { Some("the database does not answer") }, format!("no answer for {:?}", since.elapsed()))
             }

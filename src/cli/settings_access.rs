@@ -41,7 +41,7 @@ pub enum SettingsCommand {
         #[command(flatten)]
         output: LinkOutput,
     },
-    /// End every link, session and token of a user; prints their number
+    /// End every link, session and token of a user; prints how many were ended
     Revoke {
         #[command(flatten)]
         whose: Whose,

@@ -94,7 +94,7 @@ pub enum WebhookCommand {
         #[command(flatten)]
         hook: Hook,
     },
-    /// Send events again; prints their number
+    /// Send events again; prints how many
     Replay {
         #[command(flatten)]
         hook: Hook,

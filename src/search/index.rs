@@ -247,7 +247,7 @@ impl Index {
         self.add_with(record, &Terms::of(&text(&record.texts)))
     }
 
-    /// Adds a record as [`Self::add`] does. `terms` are the terms of the record.
+    /// Adds a record as [`Self::add`] does, for a caller that already has the terms of `record.texts`.
     pub fn add_with(&self, record: &Searchable, terms: &Terms) -> Result<(), TantivyError> {
         let mut document = TantivyDocument::new();
         document.add_text(self.fields.text(record.noun), join_terms(&record.store, terms));

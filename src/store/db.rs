@@ -56,7 +56,7 @@ use crate::store::{
     },
     statement::key_lookup_types::KeyLookupBatcher,
     tickets::broad_condition_cache::BroadConditions,
-    write_timeout::WRITE_WAIT,
+    wait_limit::WAIT_LIMIT,
 };
 
 /// Once SQLite's WAL has this many pages, a checkpoint copies it into the file. The limit is high (64 MB at the page size of new files): a
@@ -152,7 +152,7 @@ impl DatabaseAddress {
             Self::Postgres { options, relay, .. } => {
                 let options = (**options).clone();
                 let options = relay.as_ref().map_or(options.clone(), |relay| relay.through(options));
-                let pool = PgPoolOptions::new().max_connections(1).acquire_timeout(WRITE_WAIT).connect_with(options).await?;
+                let pool = PgPoolOptions::new().max_connections(1).acquire_timeout(WAIT_LIMIT).connect_with(options).await?;
                 Ok(SqlxPostgresConnector::from_sqlx_postgres_pool(pool))
             }
         }
@@ -175,7 +175,7 @@ impl Db {
             // cost. An import sets the default again for its own transaction.
             let planned_once = address.clone().with(|options| options.options([("plan_cache_mode", "force_generic_plan")]));
             let server = Arc::new(Server::of(&address));
-            pool::reach(&server, WRITE_WAIT).await?;
+            pool::reach(&server, WAIT_LIMIT).await?;
             let options = address.first();
             if server.is_pooled() {
                 tracing::warn!(
@@ -187,8 +187,8 @@ impl Db {
             let relay = needs_relay.then(|| Relay::to(server.clone(), options.get_port())).transpose()?.map(Arc::new);
             let writer = Server::of(&planned_once);
             writer.set_pooled(server.is_pooled());
-            let reads = PipelinedConnections::new(server.clone(), connections, WRITE_WAIT);
-            let writes = ConnectionPool::new(writer.into(), connections.max(2), WRITE_WAIT);
+            let reads = PipelinedConnections::new(server.clone(), connections, WAIT_LIMIT);
+            let writes = ConnectionPool::new(writer.into(), connections.max(2), WAIT_LIMIT);
             let address = DatabaseAddress::Postgres { server, options: options.clone().into(), relay };
             (address, None, Reads::Postgres(reads), Writes::Postgres(writes))
         } else {
@@ -434,7 +434,7 @@ async fn open_sqlite(url: &str) -> Result<(DatabaseAddress, Arc<FileIdentity>)> 
         .page_size(PAGE_BYTES)
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(SqliteSynchronous::Full)
-        .busy_timeout(WRITE_WAIT)
+        .busy_timeout(WAIT_LIMIT)
         .foreign_keys(true)
         .pragma("wal_autocheckpoint", (WAL_HARD_LIMIT_FACTOR * LOG_PAGES).to_string())
         .statement_cache_capacity(256)
@@ -459,7 +459,7 @@ fn sqlite_pool() -> SqlitePoolOptions {
         .test_before_acquire(false)
         .idle_timeout(None)
         .max_lifetime(None)
-        .acquire_timeout(WRITE_WAIT)
+        .acquire_timeout(WAIT_LIMIT)
         .after_connect(|connection, _| Box::pin(stable_plans(connection)))
 }
 

@@ -9,7 +9,7 @@
 //!
 //! | Layer | Modules |
 //! |---|---|
-//! | basics | `entity` (every table), `parameterised_sql`, `sql_from_entities`, `row_decoding`, `error`, `mutex`, `write_timeout`, … |
+//! | basics | `entity` (every table), `parameterised_sql`, `sql_from_entities`, `row_decoding`, `error`, `mutex`, `wait_limit`, … |
 //! | drivers | `sqlite` (connections, group commit, checkpoint, file copy), `postgres` (connections, look-ups, transaction, TLS, standby) |
 //! | database | `db` (open, close), `migrate`, `read_executor` (runs a read), `transaction` (runs a write), `database_health` |
 //! | statements | `statement`: runs statements built from entities; builds the statements for pages and for look-ups by key |
@@ -127,7 +127,7 @@ mod ticket_conversation_contact_writes;
 mod tickets;
 pub mod transaction;
 mod users_teams_labels;
-mod write_timeout;
+pub mod wait_limit;
 
 pub use db::{Db, OnStatement, StatementLimit};
 pub use error::{Error, Result};

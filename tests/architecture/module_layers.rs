@@ -22,7 +22,7 @@ const STORE: Room = Room {
         &[
             "error",
             "mutex",
-            "write_timeout",
+            "wait_limit",
             "last_failure",
             "parameterised_sql",
             "row_decoding",

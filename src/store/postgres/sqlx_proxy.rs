@@ -22,7 +22,7 @@ use tokio_postgres::{
     tls::{MakeTlsConnect, TlsConnect},
 };
 
-use crate::store::{Error, Result, postgres::connect_to_primary::Server, write_timeout::WRITE_WAIT};
+use crate::store::{Error, Result, postgres::connect_to_primary::Server, wait_limit::WAIT_LIMIT};
 
 /// The message that asks a server for TLS: its length and its code, as the protocol defines them.
 const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
@@ -96,7 +96,7 @@ async fn relay(mut client: UnixStream, server: Arc<Server>) {
         let connect = MakeTlsConnect::<TcpStream>::make_tls_connect(&mut connector, host).map_err(io::Error::other)?;
         Ok(Either::Right(connect.connect(stream).await?))
     };
-    let connected = timeout(WRITE_WAIT, connecting).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+    let connected = timeout(WAIT_LIMIT, connecting).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
     let copied = match connected {
         Ok(Either::Left(mut plain)) => copy_bidirectional(&mut client, &mut plain).await,
         Ok(Either::Right(mut encrypted)) => copy_bidirectional(&mut client, &mut encrypted).await,

@@ -48,7 +48,7 @@ use crate::store::{
         file_identity::FileIdentity,
         sqlite_ffi,
     },
-    write_timeout::WRITE_WAIT,
+    wait_limit::WAIT_LIMIT,
 };
 
 /// How many prepared statements the connection keeps.
@@ -163,12 +163,12 @@ impl Writer {
     }
 
     pub(in crate::store) async fn lock_writer(&self) -> Result<WriterLockGuard> {
-        self.lock_writer_until(Instant::now() + WRITE_WAIT).await
+        self.lock_writer_until(Instant::now() + WAIT_LIMIT).await
     }
 
     /// Waits for the writer lock and begins a turn: a savepoint in the open group, or in a new group if there is none.
     pub async fn turn(&self) -> Result<GroupMember> {
-        let until = Instant::now() + WRITE_WAIT;
+        let until = Instant::now() + WAIT_LIMIT;
         let mut writer_state = self.lock_writer_until(until).await?;
         writer_state.is_open()?;
         if writer_state.group.is_some() && writer_state.ending.as_ref().is_none_or(JoinHandle::is_finished) {
@@ -224,7 +224,7 @@ impl Writer {
 
     /// Begins a transaction on a new connection, to which the PRAGMAs `settings` are applied. The transaction keeps all other writers out.
     pub async fn alone(&self, settings: &str) -> Result<ExclusiveTransaction> {
-        let until = Instant::now() + WRITE_WAIT;
+        let until = Instant::now() + WAIT_LIMIT;
         let sole = self.sole().await?;
         let file = sole.with(|writer_state| writer_state.file.clone());
         file.check()?;

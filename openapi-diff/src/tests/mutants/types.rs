@@ -45,8 +45,8 @@ fn a_change_of_the_type_covers_its_keywords() {
                 "default-removed {}: the default {} is gone",
             ],
         ),
-        // Keywords for strings are compared as usual. Keywords for numbers apply to the added type only, so the change of the type covers
-        // them.
+        // The type `integer` is added to `string`. The keywords for strings are compared as usual. The keyword for numbers concerns only the
+        // added type, so it is part of the change of the type.
         (
             json!({ "type": "string", "maxLength": 5 }),
             json!({ "type": ["string", "integer"], "maxLength": 6, "maximum": 3 }),

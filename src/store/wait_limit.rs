@@ -1,7 +1,7 @@
-//! The time-out of writers that wait for each other on SQLite, and of statements that wait for a connection to PostgreSQL.
+//! The limit on waiting for the database: for the other writers of a SQLite file, or for a connection to PostgreSQL.
 
 use std::time::Duration;
 
 /// How long a writer of SQLite waits for another writer before it fails with [`Error::Busy`](crate::store::Error::Busy), and how long a
 /// statement on PostgreSQL waits for a connection.
-pub(in crate::store) const WRITE_WAIT: Duration = Duration::from_secs(10);
+pub const WAIT_LIMIT: Duration = Duration::from_secs(10);

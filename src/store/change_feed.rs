@@ -25,8 +25,8 @@ use crate::{
     store::{
         Db, Error, Result,
         entity::{
+            change_feed_entries::{self, Column as Entry},
             change_feeds::{self, Column as Feed},
-            record_changes::{self, Column as Entry},
         },
         export::Export,
         numbering::NumberedTable,
@@ -211,7 +211,7 @@ impl Db {
 
     /// Returns the sequence number of the last entry in the next batch to delete. `None` if no entry is old enough.
     async fn end_of_old(&self, store: &StoreId, before: i64) -> Result<Option<i64>> {
-        let numbered = record_changes::Entity::find()
+        let numbered = change_feed_entries::Entity::find()
             .select_only()
             .columns([Entry::Sequence, Entry::NumberedAt])
             .filter(Entry::StoreId.eq(store))
@@ -232,7 +232,7 @@ impl Db {
             .filter(Feed::StoreId.eq(store))
             .filter(Feed::Forgotten.lt(end));
         tx.execute(&mark).await?;
-        let delete = record_changes::Entity::delete_many()
+        let delete = change_feed_entries::Entity::delete_many()
             .filter(Entry::StoreId.eq(store))
             .filter(Entry::Sequence.is_not_null())
             .filter(Entry::Sequence.lte(end));
@@ -252,7 +252,7 @@ impl Export {
         let (mut entries, mut reached) = (Vec::new(), after);
         while entries.is_empty() && reached < feed.last_sequence {
             let end = cmp::min(reached.saturating_add(MAX_SCANNED), feed.last_sequence);
-            let mut query = record_changes::Entity::find()
+            let mut query = change_feed_entries::Entity::find()
                 .filter(Entry::StoreId.eq(self.store()))
                 .filter(Entry::Sequence.is_not_null())
                 .filter(Entry::Sequence.gt(reached))
@@ -264,13 +264,13 @@ impl Export {
             let full = u64::try_from(entries.len()).is_ok_and(|found| found >= limit);
             reached = entries.last().filter(|_| full).and_then(|last| last.sequence).unwrap_or(end);
         }
-        let unnumbered = record_changes::Entity::find().filter(Entry::Sequence.is_null()).filter(Entry::StoreId.eq(self.store()));
+        let unnumbered = change_feed_entries::Entity::find().filter(Entry::Sequence.is_null()).filter(Entry::StoreId.eq(self.store()));
         let is_last = reached == feed.last_sequence && unnumbered.one(self.snapshot()).await?.is_none();
         Ok(Some(FeedPage { changes: self.records_of_entries(entries).await?, reached, is_last }))
     }
 
     /// Reads the records that entries name, each once, as this snapshot shows them.
-    async fn records_of_entries(&self, entries: Vec<record_changes::Model>) -> Result<Vec<ChangedRecord>> {
+    async fn records_of_entries(&self, entries: Vec<change_feed_entries::Model>) -> Result<Vec<ChangedRecord>> {
         let mut latest: HashMap<(RecordKind, String), i64> = HashMap::new();
         for entry in entries {
             let unknown = || Error::Damaged(format!("the log of changes names the unknown kind `{}`", entry.kind));

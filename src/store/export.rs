@@ -20,8 +20,8 @@ use crate::{
         Db, Error, Result,
         db::TransactionKind,
         entity::{
-            account_users, accounts, comments, contact_fields, contacts, conversations, labels, messages, roles, stores, team_members,
-            teams, templates, ticket_fields, tickets, users,
+            account_users, accounts, contact_field_definitions, contacts, conversations, internal_comments, labels, messages, roles,
+            stores, team_members, teams, templates, ticket_field_definitions, tickets, users,
         },
     },
 };
@@ -92,13 +92,15 @@ impl Export {
             RecordKind::Account => self.accounts(rows!(self, accounts, which)).await?,
             RecordKind::Template => rows!(self, templates, which).into_iter().map(template).collect::<Result<_>>()?,
             RecordKind::Label => rows!(self, labels, which).into_iter().map(|row| Record::Label(label(row))).collect(),
-            RecordKind::ContactField => rows!(self, contact_fields, which).into_iter().map(contact_field).collect::<Result<_>>()?,
-            RecordKind::TicketField => rows!(self, ticket_fields, which).into_iter().map(ticket_field).collect::<Result<_>>()?,
+            RecordKind::ContactField => {
+                rows!(self, contact_field_definitions, which).into_iter().map(contact_field).collect::<Result<_>>()?
+            }
+            RecordKind::TicketField => rows!(self, ticket_field_definitions, which).into_iter().map(ticket_field).collect::<Result<_>>()?,
             RecordKind::Contact => rows!(self, contacts, which).into_iter().map(contact).collect::<Result<_>>()?,
             RecordKind::Conversation => rows!(self, conversations, which).into_iter().map(conversation).collect::<Result<_>>()?,
             RecordKind::Ticket => rows!(self, tickets, which).into_iter().map(ticket).collect::<Result<_>>()?,
             RecordKind::Message => rows!(self, messages, which).into_iter().map(message).collect::<Result<_>>()?,
-            RecordKind::Comment => rows!(self, comments, which).into_iter().map(|row| Record::Comment(comment(row))).collect(),
+            RecordKind::Comment => rows!(self, internal_comments, which).into_iter().map(|row| Record::Comment(comment(row))).collect(),
         })
     }
 
@@ -209,7 +211,7 @@ fn label(row: labels::Model) -> Label {
     }
 }
 
-fn contact_field(row: contact_fields::Model) -> Result<Record> {
+fn contact_field(row: contact_field_definitions::Model) -> Result<Record> {
     Ok(Record::ContactField(ContactField {
         id: row.id.into(),
         name: row.name,
@@ -224,7 +226,7 @@ fn contact_field(row: contact_fields::Model) -> Result<Record> {
     }))
 }
 
-fn ticket_field(row: ticket_fields::Model) -> Result<Record> {
+fn ticket_field(row: ticket_field_definitions::Model) -> Result<Record> {
     Ok(Record::TicketField(TicketField {
         id: row.id.into(),
         name: row.name,
@@ -327,7 +329,7 @@ fn message(row: messages::Model) -> Result<Record> {
     }))
 }
 
-fn comment(row: comments::Model) -> Comment {
+fn comment(row: internal_comments::Model) -> Comment {
     Comment {
         id: row.id.into(),
         conversation_id: row.conversation_id.into(),

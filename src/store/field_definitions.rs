@@ -13,7 +13,7 @@ use crate::{
     },
     store::{
         Db, Error, Result,
-        entity::{contact_fields, ticket_fields},
+        entity::{contact_field_definitions, ticket_field_definitions},
         parameterised_sql::batches,
         sql_from_entities::model,
         transaction::store_transaction::Write,
@@ -45,19 +45,19 @@ macro_rules! field {
     };
 }
 
-impl From<contact_fields::Model> for Field {
-    fn from(row: contact_fields::Model) -> Self {
+impl From<contact_field_definitions::Model> for Field {
+    fn from(row: contact_field_definitions::Model) -> Self {
         field!(row)
     }
 }
 
-impl From<ticket_fields::Model> for Field {
-    fn from(row: ticket_fields::Model) -> Self {
+impl From<ticket_field_definitions::Model> for Field {
+    fn from(row: ticket_field_definitions::Model) -> Self {
         field!(row)
     }
 }
 
-fn ticket_field(row: ticket_fields::Model) -> Result<TicketField> {
+fn ticket_field(row: ticket_field_definitions::Model) -> Result<TicketField> {
     let account_ids = row.account_ids.as_deref().map(serde_json::from_str).transpose();
     Ok(TicketField {
         is_required: row.is_required,
@@ -71,20 +71,21 @@ fn ticket_field(row: ticket_fields::Model) -> Result<TicketField> {
 
 impl Db {
     pub async fn ticket_fields(&self, store: &StoreId) -> Result<Vec<TicketField>> {
-        let query = ticket_fields::Entity::find()
-            .filter(ticket_fields::Column::StoreId.eq(store))
-            .order_by_asc(ticket_fields::Column::SortOrder)
-            .order_by_asc(ticket_fields::Column::Id);
-        self.select(query, model::<ticket_fields::Entity>).await?.into_iter().map(ticket_field).collect()
+        let query = ticket_field_definitions::Entity::find()
+            .filter(ticket_field_definitions::Column::StoreId.eq(store))
+            .order_by_asc(ticket_field_definitions::Column::SortOrder)
+            .order_by_asc(ticket_field_definitions::Column::Id);
+        self.select(query, model::<ticket_field_definitions::Entity>).await?.into_iter().map(ticket_field).collect()
     }
 
     /// Returns the kinds of the ticket fields with these ids, by id. A field that does not exist is left out.
     pub async fn kinds_of_ticket_fields(&self, store: &StoreId, ids: Vec<&FieldId>) -> Result<HashMap<FieldId, FieldKind>> {
         let mut found = HashMap::new();
         for ids in batches(ids.into_iter().map(FieldId::as_str)) {
-            let query =
-                ticket_fields::Entity::find().filter(ticket_fields::Column::StoreId.eq(store)).filter(ticket_fields::Column::Id.is_in(ids));
-            let rows = self.select(query, model::<ticket_fields::Entity>).await?;
+            let query = ticket_field_definitions::Entity::find()
+                .filter(ticket_field_definitions::Column::StoreId.eq(store))
+                .filter(ticket_field_definitions::Column::Id.is_in(ids));
+            let rows = self.select(query, model::<ticket_field_definitions::Entity>).await?;
             found.extend(rows.into_iter().map(|row| (row.id.into(), FieldKind::of(&row.display_type, &row.data_type, row.max_items))));
         }
         Ok(found)
@@ -105,34 +106,35 @@ impl Db {
         let mut found: Vec<Field> = Vec::new();
         for ids in batches(ids.into_iter().map(FieldId::as_str)) {
             found.append(&mut match noun {
-                FieldOwner::Ticket => with_pattern!(ticket_fields, ids),
-                FieldOwner::Contact => with_pattern!(contact_fields, ids),
+                FieldOwner::Ticket => with_pattern!(ticket_field_definitions, ids),
+                FieldOwner::Contact => with_pattern!(contact_field_definitions, ids),
             });
         }
         Ok(found)
     }
 
     pub async fn contact_fields(&self, store: &StoreId) -> Result<Vec<Field>> {
-        let query = contact_fields::Entity::find()
-            .filter(contact_fields::Column::StoreId.eq(store))
-            .order_by_asc(contact_fields::Column::SortOrder)
-            .order_by_asc(contact_fields::Column::Id);
-        self.select(query, |cells| Ok(model::<contact_fields::Entity>(cells)?.into())).await
+        let query = contact_field_definitions::Entity::find()
+            .filter(contact_field_definitions::Column::StoreId.eq(store))
+            .order_by_asc(contact_field_definitions::Column::SortOrder)
+            .order_by_asc(contact_field_definitions::Column::Id);
+        self.select(query, |cells| Ok(model::<contact_field_definitions::Entity>(cells)?.into())).await
     }
 }
 
 impl Write {
     pub async fn ticket_field(&self, id: &FieldId) -> Result<Option<Field>> {
-        let query =
-            ticket_fields::Entity::find().filter(ticket_fields::Column::StoreId.eq(self.store())).filter(ticket_fields::Column::Id.eq(id));
-        Ok(self.select(query, model::<ticket_fields::Entity>).await?.pop().map(Into::into))
+        let query = ticket_field_definitions::Entity::find()
+            .filter(ticket_field_definitions::Column::StoreId.eq(self.store()))
+            .filter(ticket_field_definitions::Column::Id.eq(id));
+        Ok(self.select(query, model::<ticket_field_definitions::Entity>).await?.pop().map(Into::into))
     }
 
     pub async fn contact_field(&self, id: &FieldId) -> Result<Option<Field>> {
-        let query = contact_fields::Entity::find()
-            .filter(contact_fields::Column::StoreId.eq(self.store()))
-            .filter(contact_fields::Column::Id.eq(id));
-        Ok(self.select(query, model::<contact_fields::Entity>).await?.pop().map(Into::into))
+        let query = contact_field_definitions::Entity::find()
+            .filter(contact_field_definitions::Column::StoreId.eq(self.store()))
+            .filter(contact_field_definitions::Column::Id.eq(id));
+        Ok(self.select(query, model::<contact_field_definitions::Entity>).await?.pop().map(Into::into))
     }
 }
 

@@ -352,7 +352,7 @@ impl Fixture {
     }
 
     pub async fn field(&self, id: &str, display_type: &str, data_type: &str) {
-        self.put(ticket_fields::Model {
+        self.put(ticket_field_definitions::Model {
             store_id: self.id(),
             id: id.into(),
             name: id.into(),
@@ -493,7 +493,7 @@ impl Fixture {
     }
 
     pub async fn comment(&self, id: &str, conversation: &str, sent_at: i64, created_by: &str) {
-        self.put(comments::Model {
+        self.put(internal_comments::Model {
             store_id: self.id(),
             id: id.into(),
             conversation_id: conversation.into(),

@@ -9,7 +9,7 @@ use sea_orm::{ActiveValue::Set, ColumnTrait, Condition, DbBackend, EntityTrait, 
 use crate::store::{
     Db, Result,
     change_log::reader::DATABASE_FINGERPRINT,
-    entity::{contacts, conversations, former_sort_positions, stores, tickets, transaction_numbers},
+    entity::{contacts, conversations, former_sort_positions, stores, tickets, transaction_id_origin},
     parameterised_sql::Sql,
 };
 
@@ -48,7 +48,7 @@ impl Db {
         }
         let own = self.first(Sql::fixed(&format!("SELECT {DATABASE_FINGERPRINT}")), |cells| cells.take::<String>()).await?;
         let own = own.unwrap_or_default();
-        let origin = self.find_one(transaction_numbers::Entity::find()).await?.map(|row| row.origin);
+        let origin = self.find_one(transaction_id_origin::Entity::find()).await?.map(|row| row.origin);
         if origin.as_ref() == Some(&own) {
             return Ok(());
         }
@@ -56,7 +56,7 @@ impl Db {
         if origin.is_some() {
             // If two processes start at the same time, the second waits here for the first, and then does the same again, which is
             // harmless.
-            tx.execute(&transaction_numbers::Entity::delete_many()).await?;
+            tx.execute(&transaction_id_origin::Entity::delete_many()).await?;
             tx.execute(&former_sort_positions::Entity::delete_many()).await?;
             let none = Expr::value(0_i64);
             tx.execute(&tickets::Entity::update_many().col_expr(tickets::Column::PlacedBy, none.clone())).await?;
@@ -64,7 +64,7 @@ impl Db {
             tx.execute(&contacts::Entity::update_many().col_expr(contacts::Column::PlacedBy, none)).await?;
             tracing::info!("the database was restored from another server; walks over lists begin anew");
         }
-        tx.execute(&transaction_numbers::Entity::insert(transaction_numbers::ActiveModel { origin: Set(own) })).await?;
+        tx.execute(&transaction_id_origin::Entity::insert(transaction_id_origin::ActiveModel { origin: Set(own) })).await?;
         tx.commit().await
     }
 

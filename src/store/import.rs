@@ -40,7 +40,7 @@ use crate::{
         },
         time::Timestamp,
     },
-    store::{Db, Result, entity::changes, row_decoding::Cells, transaction::store_transaction::UNTRACKED_KIND},
+    store::{Db, Result, entity::change_log_entries, row_decoding::Cells, transaction::store_transaction::UNTRACKED_KIND},
 };
 use bulk_statements::Bulk;
 use conversation_cache::RecentIds;
@@ -287,10 +287,10 @@ impl Import {
         }
         // Citus commits an import in two phases, so its change log entries become visible only after the coordinator's transaction has
         // ended. Meanwhile a reader of the log may have passed this transaction. So the entries get the id of a later transaction.
-        let entries = changes::Entity::update_many()
-            .col_expr(changes::Column::TransactionId, Expr::cust("pg_current_xact_id()::text::bigint"))
-            .filter(changes::Column::StoreId.eq(store))
-            .filter(changes::Column::TransactionId.eq(transaction));
+        let entries = change_log_entries::Entity::update_many()
+            .col_expr(change_log_entries::Column::TransactionId, Expr::cust("pg_current_xact_id()::text::bigint"))
+            .filter(change_log_entries::Column::StoreId.eq(store))
+            .filter(change_log_entries::Column::TransactionId.eq(transaction));
         // The import itself is committed, so a failure here is only logged.
         if let Err(error) = db.execute(&entries).await {
             tracing::warn!(%error, "searches may miss what was imported; run `counterpart reindex` with the server stopped");

@@ -11,7 +11,7 @@ use crate::{
     },
     store::{
         Db, Result,
-        entity::{comments, messages},
+        entity::{internal_comments, messages},
         parameterised_sql::Sql,
         row_decoding::{Cells, Row, column_list, columns},
         statement::pages::PagedRow,
@@ -60,10 +60,10 @@ impl PagedRow for Message {
 }
 
 impl Row for Comment {
-    type Entity = comments::Entity;
+    type Entity = internal_comments::Entity;
 
     fn columns() -> &'static str {
-        use comments::Column::{ConversationId, CreatedAt, CreatedBy, Id, SentAt, Text, UpdatedAt};
+        use internal_comments::Column::{ConversationId, CreatedAt, CreatedBy, Id, SentAt, Text, UpdatedAt};
         // A comment has no account of its own: the subquery reads that of its conversation.
         static SQL: LazyLock<String> = LazyLock::new(|| {
             let stored = column_list(&[Id, ConversationId, Text, CreatedBy, SentAt, CreatedAt, UpdatedAt]);
@@ -87,7 +87,7 @@ impl Row for Comment {
 }
 
 impl PagedRow for Comment {
-    const SORT: comments::Column = comments::Column::SentAt;
+    const SORT: internal_comments::Column = internal_comments::Column::SentAt;
 
     fn position(&self) -> Position {
         Position::new(self.sent_at, self.id.as_str())

@@ -21,8 +21,8 @@ use crate::{
     store::{
         Result,
         entity::{
-            account_users, accounts, comments, contacts, conversation_labels, conversations, labels, stores, ticket_field_values, tickets,
-            users,
+            account_users, accounts, contacts, conversation_labels, conversations, internal_comments, labels, stores, ticket_field_values,
+            tickets, users,
         },
         import::DERIVE_TICKETS,
         parameterised_sql::Sql,
@@ -369,7 +369,7 @@ impl Write {
     }
 
     pub async fn insert_comment(&self, comment: &Comment) -> Result<()> {
-        self.insert(comments::ActiveModel {
+        self.insert(internal_comments::ActiveModel {
             store_id: Set(self.store().to_string()),
             id: Set(comment.id.to_string()),
             conversation_id: Set(comment.conversation_id.to_string()),

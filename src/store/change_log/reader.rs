@@ -18,7 +18,7 @@ use crate::{
         Db, Error, Result,
         change_log::own_change_queue::LoggedChange,
         entity::{
-            changes::{self, Column},
+            change_log_entries::{self, Column},
             forgotten_changes,
         },
         parameterised_sql::{Param, Sql},
@@ -123,7 +123,7 @@ impl Db {
     pub async fn mark(&self) -> Result<LogPosition> {
         let found = match self.backend() {
             DbBackend::Sqlite => {
-                let last = changes::Entity::find()
+                let last = change_log_entries::Entity::find()
                     .select_only()
                     .columns([Column::Position, Column::ChangedAt])
                     .order_by_desc(Column::Position)
@@ -148,7 +148,7 @@ impl Db {
     pub async fn may_be_behind(&self, mark: &LogPosition) -> Result<bool> {
         match self.backend() {
             DbBackend::Sqlite => {
-                let last = changes::Entity::find().select_only().expr(Column::Position.max());
+                let last = change_log_entries::Entity::find().select_only().expr(Column::Position.max());
                 let last = self.select(last, |cells| cells.take::<Option<i64>>()).await?.pop().flatten();
                 Ok(last.unwrap_or_default() != mark.position)
             }
@@ -176,8 +176,11 @@ impl Db {
         // Reads one row more than `limit`, since the entry at the log position itself comes first, unless it was deleted. The reader
         // already has this entry.
         let places = limit.saturating_add(1).unsigned_abs();
-        let entries =
-            changes::Entity::find().filter(Column::Position.gte(mark.position)).order_by_asc(Column::Position).limit(places).into_query();
+        let entries = change_log_entries::Entity::find()
+            .filter(Column::Position.gte(mark.position))
+            .order_by_asc(Column::Position)
+            .limit(places)
+            .into_query();
         let mut query = Query::select();
         query
             .column(forgotten_changes::Column::Through)
@@ -232,7 +235,7 @@ impl Db {
     async fn distributed_changes(&self, mark: &LogPosition, limit: i64, store: Option<&StoreId>) -> Result<Option<ChangesSince>> {
         let now = self.first(Sql::fixed("SELECT pg_current_snapshot()::text"), |cells| cells.take::<String>()).await?.unwrap_or_default();
         let (end, in_progress) = unseen_of(&mark.snapshot)?;
-        let query = changes::Entity::find()
+        let query = change_log_entries::Entity::find()
             .select_only()
             .columns(LOGGED)
             .filter(Expr::col(Column::TransactionId).gt(Expr::Constant(0_i64.into())))

@@ -26,7 +26,7 @@ use crate::{
         change_feed::ACTIVATION_PENDING,
         entity::{
             change_feeds,
-            changes::{self, Column},
+            change_log_entries::{self, Column},
             forgotten_changes,
         },
         parameterised_sql::Sql,
@@ -70,7 +70,7 @@ impl Db {
         let before = now.saturating_sub(kept);
         let mut forgotten = 0;
         for _ in 0..MAX_BATCHES {
-            let next = changes::Entity::find()
+            let next = change_log_entries::Entity::find()
                 .select_only()
                 .columns([Column::Position, Column::ChangedAt])
                 .filter(Column::Position.gt(pass.0))
@@ -100,7 +100,7 @@ impl Db {
             _ => (Column::TransactionId, Some(Expr::col(Column::TransactionId).lt(Expr::cust(OLDEST_RUNNING_ID)))),
         };
         let mut query = Query::select();
-        query.expr(point.max()).from(changes::Entity).cond_where(old.clone()).and_where_option(has_ended);
+        query.expr(point.max()).from(change_log_entries::Entity).cond_where(old.clone()).and_where_option(has_ended);
         let through = self.select(query, |cells| cells.take::<Option<i64>>()).await?.pop().flatten();
         let Some(through) = through else { return Ok(0) };
         let noted = forgotten_changes::Entity::update_many()
@@ -115,7 +115,7 @@ impl Db {
         // One transaction, so that every snapshot shows both the deletion and the new value of `through`, or neither. The deletion comes
         // first, as in earlier versions of the program: two processes that lock in different orders could wait for each other.
         let tx = self.begin().await?;
-        let forgotten = tx.execute(&changes::Entity::delete_many().filter(old).filter(point.lte(through))).await?;
+        let forgotten = tx.execute(&change_log_entries::Entity::delete_many().filter(old).filter(point.lte(through))).await?;
         tx.execute(&noted).await?;
         tx.commit().await?;
         Ok(forgotten)
@@ -125,14 +125,14 @@ impl Db {
     /// the entries of the newest transaction of each store.
     fn is_not_newest(&self) -> Expr {
         let mut newest = Query::select();
-        newest.from_as(changes::Entity, "n");
+        newest.from_as(change_log_entries::Entity, "n");
         if self.backend() == DbBackend::Sqlite {
             newest.expr(Expr::col(("n", Column::Position)).max());
             return Expr::col(Column::Position).lt(newest);
         }
         newest
             .expr(Expr::col(("n", Column::TransactionId)).max())
-            .and_where(Expr::col(("n", Column::StoreId)).equals((changes::Entity, Column::StoreId)))
+            .and_where(Expr::col(("n", Column::StoreId)).equals((change_log_entries::Entity, Column::StoreId)))
             .and_where(Expr::col(("n", Column::TransactionId)).gt(Expr::Constant(0_i64.into())));
         Expr::col(Column::TransactionId).lt(newest)
     }
@@ -151,7 +151,7 @@ impl Db {
             .col_expr(change_feeds::Column::ActivatedBy, Expr::value(0_i64))
             .filter(Expr::col(change_feeds::Column::ActivatedBy).gte(Expr::cust(NEXT_TRANSACTION_ID)))
             .filter(change_feeds::Column::ActivatedBy.lt(ACTIVATION_PENDING));
-        let entries = changes::Entity::update_many()
+        let entries = change_log_entries::Entity::update_many()
             .col_expr(Column::TransactionId, Expr::cust("pg_current_xact_id()::text::bigint"))
             .filter(Expr::col(Column::TransactionId).gt(Expr::Constant(0_i64.into())))
             .filter(Expr::col(Column::TransactionId).gte(Expr::cust(NEXT_TRANSACTION_ID)));

@@ -11,10 +11,10 @@ pub mod attempts;
 pub mod audit;
 pub mod bridge_secrets;
 pub mod bridges;
+pub mod change_feed_entries;
 pub mod change_feeds;
-pub mod changes;
-pub mod comments;
-pub mod contact_fields;
+pub mod change_log_entries;
+pub mod contact_field_definitions;
 pub mod contacts;
 pub mod conversation_labels;
 pub mod conversations;
@@ -26,11 +26,11 @@ pub mod failed_messages;
 pub mod forgotten_changes;
 pub mod former_sort_positions;
 pub mod idempotency_keys;
-pub mod labelled_tickets;
+pub mod internal_comments;
 pub mod labels;
 pub mod messages;
+pub mod open_tickets_by_label;
 pub mod outbound;
-pub mod record_changes;
 pub mod roles;
 pub mod sandbox;
 pub mod server_secrets;
@@ -39,11 +39,11 @@ pub mod stores;
 pub mod team_members;
 pub mod teams;
 pub mod templates;
+pub mod ticket_field_definitions;
 pub mod ticket_field_values;
-pub mod ticket_fields;
 pub mod tickets;
 pub mod totals;
-pub mod transaction_numbers;
+pub mod transaction_id_origin;
 pub mod users;
 pub mod webhook_kinds;
 pub mod webhook_secrets;
@@ -65,10 +65,10 @@ macro_rules! for_each_entity {
     ($function:ident, $argument:expr) => {
         for_each_entity! { $function($argument):
             accepted_signatures account_users accounts api_key_secrets api_keys attempts audit bridge_secrets bridges
-            change_feeds changes comments contact_fields contacts conversation_labels conversations counters
-            deliveries drafts events failed_messages forgotten_changes former_sort_positions idempotency_keys labelled_tickets labels
-            messages outbound record_changes roles sandbox server_secrets settings_credentials stores team_members teams templates
-            ticket_field_values ticket_fields tickets totals transaction_numbers users webhook_kinds webhook_secrets
+            change_feeds change_log_entries internal_comments contact_field_definitions contacts conversation_labels conversations counters
+            deliveries drafts events failed_messages forgotten_changes former_sort_positions idempotency_keys open_tickets_by_label labels
+            messages outbound change_feed_entries roles sandbox server_secrets settings_credentials stores team_members teams templates
+            ticket_field_values ticket_field_definitions tickets totals transaction_id_origin users webhook_kinds webhook_secrets
             webhooks write_probes
         }
     };

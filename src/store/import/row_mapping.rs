@@ -17,8 +17,8 @@ use crate::{
     },
     store::{
         entity::{
-            accounts, comments, contact_fields, contacts, conversations, labels, messages, roles, teams, templates, ticket_field_values,
-            ticket_fields, tickets, users,
+            accounts, contact_field_definitions, contacts, conversations, internal_comments, labels, messages, roles, teams, templates,
+            ticket_field_definitions, ticket_field_values, tickets, users,
         },
         tickets::bloom_filters::{BloomBits, FieldBloomBits},
     },
@@ -102,8 +102,8 @@ pub fn label(store: &str, record: Label, created_at: i64) -> labels::Model {
     }
 }
 
-pub fn contact_field(store: &str, record: ContactField) -> contact_fields::Model {
-    contact_fields::Model {
+pub fn contact_field(store: &str, record: ContactField) -> contact_field_definitions::Model {
+    contact_field_definitions::Model {
         store_id: store.to_owned(),
         id: record.id.into_string(),
         name: record.name,
@@ -118,8 +118,8 @@ pub fn contact_field(store: &str, record: ContactField) -> contact_fields::Model
     }
 }
 
-pub fn ticket_field(store: &str, record: TicketField) -> ticket_fields::Model {
-    ticket_fields::Model {
+pub fn ticket_field(store: &str, record: TicketField) -> ticket_field_definitions::Model {
+    ticket_field_definitions::Model {
         store_id: store.to_owned(),
         id: record.id.into_string(),
         name: record.name,
@@ -281,10 +281,10 @@ pub fn message(store: &str, record: Message, account_id: String, now: Timestamp)
     }
 }
 
-pub fn comment(store: &str, record: Comment) -> comments::Model {
+pub fn comment(store: &str, record: Comment) -> internal_comments::Model {
     let sent_at = record.sent_at.millis();
     let created_at = record.created_at.map_or(sent_at, Timestamp::millis);
-    comments::Model {
+    internal_comments::Model {
         store_id: store.to_owned(),
         id: record.id.into_string(),
         conversation_id: record.conversation_id.into_string(),

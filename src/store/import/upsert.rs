@@ -13,8 +13,8 @@ use crate::{
         Result,
         change_log::reader::{BETWEEN_IDS, RETITLED},
         entity::{
-            account_users, accounts, comments, contact_fields, contacts, conversation_labels, conversations, labels, messages, roles,
-            team_members, teams, templates, ticket_field_values, ticket_fields, tickets, users,
+            account_users, accounts, contact_field_definitions, contacts, conversation_labels, conversations, internal_comments, labels,
+            messages, roles, team_members, teams, templates, ticket_field_definitions, ticket_field_values, tickets, users,
         },
         import::{
             Batch, Import, ImportResult, PLACEHOLDER_PREFIX,
@@ -37,12 +37,12 @@ impl Import {
         let store = self.store.clone();
         self.put_rows::<roles::Entity>(RecordKind::Role, batch.roles.into_iter().map(|line| row_mapping::role(&store, line.record)))
             .await?;
-        self.put_rows::<contact_fields::Entity>(
+        self.put_rows::<contact_field_definitions::Entity>(
             RecordKind::ContactField,
             batch.contact_fields.into_iter().map(|line| row_mapping::contact_field(&store, line.record)),
         )
         .await?;
-        self.put_rows::<ticket_fields::Entity>(
+        self.put_rows::<ticket_field_definitions::Entity>(
             RecordKind::TicketField,
             batch.ticket_fields.into_iter().map(|line| row_mapping::ticket_field(&store, line.record)),
         )
@@ -108,7 +108,7 @@ impl Import {
             return Ok(Err(fault));
         }
         self.touch(batch.comments.iter().map(|line| line.record.conversation_id.as_str())).await?;
-        self.put_rows::<comments::Entity>(
+        self.put_rows::<internal_comments::Entity>(
             RecordKind::Comment,
             batch.comments.into_iter().map(|line| row_mapping::comment(&store, line.record)),
         )

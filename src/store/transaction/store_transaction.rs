@@ -35,7 +35,7 @@ use crate::{
             searchable_message::searchable,
         },
         db::{OnStatement, Writes},
-        entity::{changes, events, idempotency_keys},
+        entity::{change_log_entries, events, idempotency_keys},
         mutex::lock,
         parameterised_sql::{Param, Sql},
         postgres::{pipelined_connection::QueryResult, pipelined_transaction::BegunTransaction},
@@ -286,10 +286,10 @@ impl Write {
 
     /// Returns the statements that write the change log. On PostgreSQL each of them returns the positions of its rows in the log.
     fn log_statements(&self, log: &WriteChangeLog) -> Result<Vec<Sql>> {
-        let transaction = self.on_postgres().then_some((changes::Column::TransactionId, "pg_current_xact_id()::text::bigint"));
+        let transaction = self.on_postgres().then_some((change_log_entries::Column::TransactionId, "pg_current_xact_id()::text::bigint"));
         let log: Vec<_> = log.keys().collect();
         let insert = |rows: &[&(&'static str, String)]| {
-            let rows = rows.iter().map(|(kind, id)| changes::ActiveModel {
+            let rows = rows.iter().map(|(kind, id)| change_log_entries::ActiveModel {
                 store_id: Set(self.store.to_string()),
                 kind: Set((*kind).to_owned()),
                 record_ids: Set(id.clone()),

@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_output_that_fails_costs_its_lines_alone() {
+    fn a_failing_log_output_loses_only_its_lines_and_counts_them() {
         struct Full;
         impl Write for Full {
             fn write(&mut self, _: &[u8]) -> io::Result<usize> {
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn no_filter_has_values_logged() {
+    fn no_log_filter_makes_libraries_log_values() {
         for (library, level) in LOG_LEVEL_CAPS {
             let directive = format!("{library}={level}");
             for filter in ["trace", "debug,LIBRARY=trace", "LIBRARY=debug", "trace,LIBRARY::query=trace,info"] {

@@ -85,7 +85,7 @@ for features in "" "rev-a"; do
     cp "${CARGO_TARGET_DIR:-target}/debug/counterpart" "$scratch/${features:-rev-b}"
     (export COUNTERPART_TEST_POSTGRES="$postgres" && suite "$revision on PostgreSQL" --features "$features" "${with_database[@]}")
     quietly "coverage of the documents, $revision" "${runner[@]}" --features "$features" --test api -- \
-        --ignored --exact coverage::the_documents_are_covered --nocapture
+        --ignored --exact coverage::the_test_run_covers_the_api_documents --nocapture
     grep -E "$coverage" "$scratch/step.log" || fail "the output of the coverage has no table"
 done
 unset TMPDIR

@@ -120,7 +120,7 @@ fn a_command_that_only_reads_creates_no_database() {
 }
 
 #[test]
-fn a_switch_that_a_variable_turns_off_is_off() {
+fn an_environment_variable_with_the_value_no_turns_a_switch_off() {
     let folder = Folder::new();
     folder.ok(&["store", "create", "--id", "shop", "--name", "Shop"]);
     let with = |variable: &str, arguments: &[&str]| text(folder.command(arguments).env(variable, "no").output().unwrap(), false, arguments);
@@ -129,7 +129,7 @@ fn a_switch_that_a_variable_turns_off_is_off() {
 }
 
 #[test]
-fn files_of_another_program_and_of_a_newer_version_are_refused() {
+fn databases_of_other_programs_and_of_newer_versions_are_refused() {
     let folder = Folder::new();
     let tables =
         |file: &rusqlite::Connection| -> i64 { file.query_row("SELECT COUNT(*) FROM sqlite_schema", (), |row| row.get(0)).unwrap() };
@@ -240,7 +240,7 @@ fn a_demo_is_stored_with_keep() {
 }
 
 #[test]
-fn packages_find_completions_and_manual_pages() {
+fn shell_completions_and_manual_pages_are_generated() {
     let folder = Folder::new();
     for (shell, word) in [("bash", "complete -F"), ("zsh", "#compdef counterpart"), ("fish", "complete -c counterpart")] {
         assert!(folder.ok(&["completions", shell]).contains(word), "{shell}");

@@ -188,7 +188,7 @@ fn unreadable_inputs_are_named_with_the_reason() {
 }
 
 #[test]
-fn every_format_goes_to_a_file_too() {
+fn every_output_format_can_be_written_to_a_file() {
     let folder = tempfile::tempdir().unwrap();
     for (format, begins) in [
         ("text", "counterpart, revision A 1.0.0 -> "),
@@ -293,7 +293,7 @@ fn the_hook_of_the_examples_stops_a_commit_until_the_change_is_approved() {
 }
 
 #[test]
-fn documents_come_from_revisions_and_urls_with_the_files_that_they_refer_to() {
+fn documents_are_read_from_git_revisions_and_urls_with_referenced_files() {
     let repository = Repository::new();
     let document = r#"{"openapi":"3.0.3","info":{"title":"T","version":"1"},"paths":{"/a":{"get":{"responses":{"200":{"description":"","content":{"application/json":{"schema":{"$ref":"schemas/pet.json"}}}}}}}}}"#;
     repository.run("mkdir -p api/schemas");

@@ -76,7 +76,7 @@ fn is_signed((headers, body): &Delivery, secret: &str) -> bool {
 }
 
 #[test]
-fn the_commands_of_a_store_of_your_own_work_as_printed() {
+fn the_readme_commands_that_set_up_a_store_work_as_printed() {
     let readme = fs::read_to_string(Path::new(ROOT).join("README.md")).unwrap();
     let folder = tempfile::tempdir().unwrap();
     // Puts a link to the binary into a folder on the path, so that the commands find `counterpart` as after an installation.

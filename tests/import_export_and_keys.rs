@@ -216,7 +216,7 @@ fn an_export_imports_to_the_same_bytes_in_any_order() {
 /// A store may contain values that older builds accepted and that operations now refuse, such as an FTP address in a URL field. An import
 /// accepts these values.
 #[test]
-fn values_older_than_their_rule_import_again() {
+fn an_import_accepts_exported_values_that_operations_now_refuse() {
     let sample = SAMPLE
         .replace(
             r#""displayType":"multi_select","dataType":"string","sortOrder":2"#,
@@ -240,7 +240,7 @@ fn values_older_than_their_rule_import_again() {
 }
 
 #[test]
-fn the_same_file_twice_changes_nothing() {
+fn importing_the_same_file_again_changes_nothing() {
     everywhere(|world| {
         world.store("one");
         world.load("one", SAMPLE);
@@ -339,7 +339,7 @@ fn imports_into_small_and_large_databases_give_the_same_result() {
 }
 
 #[test]
-fn a_bad_line_is_named_and_nothing_is_written() {
+fn an_import_with_an_invalid_line_reports_it_and_writes_nothing() {
     let with = |from: &str, to: &str| {
         assert!(SAMPLE.contains(from), "{from}");
         SAMPLE.replacen(from, to, 1)
@@ -400,7 +400,7 @@ fn a_bad_line_is_named_and_nothing_is_written() {
 }
 
 #[test]
-fn several_faults_are_reported_together() {
+fn an_import_reports_several_faults_together() {
     everywhere(|world| {
         world.store("one");
         let wrong = SAMPLE.replacen("#ff0000", "#f00", 1).replacen(r#""direction":"inbound""#, r#""direction":"in""#, 1).replacen(
@@ -448,7 +448,7 @@ fn several_faults_are_reported_together() {
 
 /// The validation of a file takes no write lock: it reports errors while another connection holds the lock.
 #[test]
-fn faults_are_reported_while_another_process_writes() {
+fn an_import_reports_faults_while_another_process_writes() {
     everywhere(|world| {
         let Some(file) = world.url.strip_prefix("sqlite://") else { return };
         world.store("one");
@@ -460,7 +460,7 @@ fn faults_are_reported_while_another_process_writes() {
 }
 
 #[test]
-fn a_dry_run_reports_and_leaves_nothing() {
+fn an_import_dry_run_reports_the_counts_and_writes_nothing() {
     everywhere(|world| {
         world.store("one");
         std::fs::write(world.folder.path().join("in.ndjson"), SAMPLE).unwrap();
@@ -486,7 +486,7 @@ fn an_export_file_is_complete_or_absent() {
 
 #[cfg(unix)]
 #[test]
-fn an_export_goes_through_links_and_into_pipes() {
+fn an_export_follows_symbolic_links_and_writes_into_pipes() {
     use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
     everywhere(|world| {
         world.store("one");
@@ -518,7 +518,7 @@ fn an_export_goes_through_links_and_into_pipes() {
 }
 
 #[test]
-fn an_empty_file_is_an_empty_import() {
+fn an_empty_import_file_imports_nothing_without_an_error() {
     everywhere(|world| {
         world.store("one");
         world.load("one", "");
@@ -559,7 +559,7 @@ fn a_database_that_cannot_be_opened_is_reported_with_the_reason() {
 }
 
 #[test]
-fn a_killed_import_leaves_nothing() {
+fn a_killed_import_leaves_the_database_unchanged() {
     everywhere(|world| {
         world.store("one");
         world.load("one", SAMPLE);

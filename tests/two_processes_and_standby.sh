@@ -28,7 +28,7 @@ start_standby "$scratch/standby" "$primary" log_statement=all "recovery_min_appl
 # own search index.
 COUNTERPART_TEST_POSTGRES=$primary COUNTERPART_TEST_STANDBY=$postgres cargo test --quiet --test api -- "$@" \
     --skip statement_counts:: --skip an_import_that_replaces_records --skip a_secret_is_shown_once --skip after_a_kill \
-    --skip an_account_that_hangs --skip begins_a_conversation_each_time --skip one_thread_on_an_account
+    --skip slow_sends_of_one_account --skip each_new_e_mail_starts --skip one_thread_on_an_account
 
 reads=$(grep -cE 'execute .*FROM (tickets|contacts|conversations|messages|labels|accounts|users)' "$scratch/standby/postgres.log" || true)
 echo "statements on the standby: $reads"

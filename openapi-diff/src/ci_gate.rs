@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn only_matching_paths_count() {
+    fn the_gate_counts_only_changes_with_a_matching_path() {
         let mut matching = report();
         matching.apply(&Gate { path: Some(Regex::new("^/a").expect("a pattern")), today: "2026-01-01".to_owned(), ..gate() });
         assert_eq!(matching.changes.len(), 1);

@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_in_all_operations_has_that_title() {
+    fn a_change_in_all_operations_or_answers_is_titled_accordingly() {
         let mut report = report(&["string", "string"], &["integer", "integer"]);
         assert_eq!((report.shared.operations, report.shared.answers), (2, 6));
         assert_eq!(report.grouping().common[0].title, "In every operation");
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_continue_after_z() {
+    fn group_labels_continue_with_aa_after_z() {
         assert_eq!([0, 25, 26, 51, 52, 701, 702].map(label), ["a", "z", "aa", "az", "ba", "zz", "aaa"]);
     }
 }

@@ -289,7 +289,7 @@ mod tests {
     use crate::{Document, diff};
 
     #[test]
-    fn the_page_shows_both_directions_and_loads_nothing_else() {
+    fn the_html_page_shows_both_directions_and_loads_no_external_resources() {
         let document = |path: &str| {
             Document::new(
                 json!({ "openapi": "3.0.0", "info": { "title": "<script>", "version": "1" }, "paths": { (path): { "get": {} } } }),

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_name_the_innermost_place() {
+    fn response_faults_name_the_innermost_failing_location() {
         let faults = |answer: &Answer| document().faults("GET /pets/{id}", answer);
         let header = [("X-A", "1")];
         let good = json!({ "data": [{ "name": "Rex", "age": 3 }] });

@@ -130,7 +130,7 @@ fn sign(secret: &SigningSecret, id: &str, seconds: i64, body: impl Into<Vec<u8>>
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_bridge_brings_messages_in_with_its_own_secret() {
+async fn inbound_messages_signed_with_the_secret_of_the_bridge_are_accepted() {
     let bench = Bench::new().await;
     let store = bench.fixture.store.clone();
     let first = bench.bridge(&store, "a1").await;
@@ -299,7 +299,7 @@ fn refused_request(bench: &Bench, dice: &mut SeededRandom, n: usize, secrets: &[
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_ten_thousand_forged_stale_replayed_and_foreign_requests_none_is_accepted() {
+async fn ten_thousand_forged_stale_replayed_and_foreign_requests_are_all_refused() {
     let bench = Arc::new(Bench::new().await);
     let store = bench.fixture.store.clone();
     let secrets = [bench.bridge(&store, "a1").await, bench.bridge(&store, "a2").await, bench.bridge(&bench.other, "a1").await];

@@ -20,7 +20,7 @@ fn size_of(tool: &Tool) -> usize {
 }
 
 #[test]
-fn the_tools_are_small() {
+fn tool_definitions_stay_within_their_size_limits() {
     let sizes: Vec<(&str, usize, usize)> =
         catalog::tools().iter().map(|tool| (tool.name, size_of(tool), schemas::size(&tool.output_schema()))).collect();
     for (name, size, output) in &sizes {
@@ -71,7 +71,7 @@ fn input_schemas_are_simple_closed_and_described() {
 /// Asserts that each argument, except those for the tool's own code, maps to an existing query parameter or body property. Otherwise the
 /// argument's value would be lost.
 #[test]
-fn every_member_has_its_place_in_an_operation() {
+fn every_tool_argument_maps_to_a_parameter_or_property_of_its_operation() {
     for tool in catalog::tools() {
         for member in &tool.members {
             let found = tool.available().any(|operation| match member.place {
@@ -85,7 +85,7 @@ fn every_member_has_its_place_in_an_operation() {
 }
 
 #[test]
-fn a_schema_loses_its_references_and_alternatives() {
+fn references_and_alternatives_are_resolved_in_tool_schemas() {
     let document = json!({"components": {"schemas": {
         "Known": {"type": "string", "enum": ["a"]},
         "Open": {"anyOf": [{"$ref": "#/components/schemas/Known"}, {"type": "string"}]},

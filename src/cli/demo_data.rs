@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_demo_imports() {
+    async fn the_demo_data_can_be_imported() {
         use crate::{
             domain::clock::ClocksAndIds,
             service::{import, store_creation_and_settings},

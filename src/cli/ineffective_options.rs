@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_those_of_options() {
+    fn the_table_of_unused_options_names_existing_commands_and_options() {
         let cli = Cli::command();
         for (command, ids, _) in UNUSED {
             assert!(cli.find_subcommand(command).is_some(), "{command}");

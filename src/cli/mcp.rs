@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn lines_up_to_the_first_request_are_forwarded_or_refused() {
+    async fn lines_before_the_first_request_are_dropped_and_overlong_ones_are_errors() {
         let request = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\"}\n";
         let forwarded = async |lines: &str| {
             let mut output = Vec::new();

@@ -225,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_arguments_are_consistent_and_every_flag_has_its_variable() {
+    fn arguments_are_consistent_and_every_flag_has_an_environment_variable() {
         let mut command = Cli::command();
         command.build();
         command.clone().debug_assert();

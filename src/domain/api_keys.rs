@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn six_months_are_calendar_months_clamped() {
+    fn a_key_expires_after_six_calendar_months_clamped_to_the_month_end() {
         for (from, to) in [
             ("2026-01-31T09:05:00.123Z", "2026-07-31T09:05:00.123Z"),
             ("2025-08-31T00:00:00.000Z", "2026-02-28T00:00:00.000Z"),

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn phones_are_a_plus_a_country_code_and_more_digits() {
+    fn only_e164_phone_numbers_are_valid() {
         for good in ["+66800000001", "+12345678901234", "+661", "+10", "+80012345678", "+883510012345", "+4412345"] {
             assert!(is_e164(good), "{good}");
         }
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_bare() {
+    fn only_bare_email_addresses_are_valid() {
         for good in ["a@b.example", "mali+tag@mail.example", "น้ำ@ตัวอย่าง.ไทย", "ü@Bücher.example", "a@localhost", "o'neill@c.example"]
         {
             assert!(is_email(good), "{good}");

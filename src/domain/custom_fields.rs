@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_of_the_web() {
+    fn a_url_field_accepts_only_http_and_https_addresses() {
         let one = field("url", "string", None, None);
         for good in ["https://example.com", "HTTP://Example.com/a?b=c#d", "https://ร้าน.example/สินค้า", "http://[::1]:8080/"]
         {
@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_values_is_checked_first() {
+    fn the_number_of_values_is_checked_before_duplicates() {
         let numbers = |count: i64| Value::from_iter(std::iter::once(0).chain(0..count - 1));
         for (max_items, most, allowed) in [(None, MAX_VALUES, MAX_VALUES), (None, MAX_CONTACT_VALUES, 10), (Some(3), MAX_VALUES, 3)] {
             let field = field("multi_select", "number", None, max_items);
@@ -464,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn depth_counts_levels() {
+    fn the_depth_of_options_counts_nested_levels() {
         assert_eq!(options_depth(&json!([{"value": 1, "children": [{"value": 2}]}, {"value": 3}])), 2);
     }
 }

@@ -281,7 +281,7 @@ fn values() -> BoxedStrategy<Value> {
 }
 
 /// Imports a line and exports it again.
-fn again<T: serde::de::DeserializeOwned + serde::Serialize>(line: &str) -> String {
+fn reserialised<T: serde::de::DeserializeOwned + serde::Serialize>(line: &str) -> String {
     serde_json::to_string(&serde_json::from_str::<T>(line).unwrap()).unwrap()
 }
 
@@ -297,7 +297,7 @@ proptest! {
         ("ticketFields", false, values()), ("ticketFieldsUpdatedAt", false, time()), ("createdAt", false, time()),
         ("updatedAt", false, time()),
     ])) {
-        prop_assert_eq!(again::<Ticket>(&line), line);
+        prop_assert_eq!(reserialised::<Ticket>(&line), line);
     }
 
     #[test]
@@ -307,7 +307,7 @@ proptest! {
         ("addresses", false, texts()), ("note", false, text()), ("customFields", false, values()),
         ("customFieldsUpdatedAt", false, time()), ("createdAt", true, time()), ("updatedAt", true, time()),
     ])) {
-        prop_assert_eq!(again::<Contact>(&line), line);
+        prop_assert_eq!(reserialised::<Contact>(&line), line);
     }
 
     #[test]
@@ -321,7 +321,7 @@ proptest! {
         ("id", true, text()), ("conversationId", true, text()), ("text", true, text()), ("createdBy", true, text()),
         ("sentAt", true, time()), ("createdAt", false, time()), ("updatedAt", false, time()),
     ])) {
-        prop_assert_eq!(again::<Message>(&message), message);
-        prop_assert_eq!(again::<Comment>(&comment), comment);
+        prop_assert_eq!(reserialised::<Message>(&message), message);
+        prop_assert_eq!(reserialised::<Comment>(&comment), comment);
     }
 }

@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_kept_beside_a_message_is_left_out_and_told() {
+    fn invalid_sender_details_of_a_message_are_dropped_and_reported() {
         let mut inbound = Inbound {
             account_id: "a".into(),
             reference_id: "t".to_owned(),

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn the_published_example_is_verified_and_nothing_else() {
+    fn the_standard_webhooks_example_is_verified_and_altered_requests_are_not() {
         // The example of the Standard Webhooks specification.
         let secret = SigningSecret(BASE64.decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap());
         let (id, time, body) = ("msg_p5jXN8AQM9LWM0D4loKWxJek", "1614265330", br#"{"test": 2432232314}"#);
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_headers_are_refused_by_name() {
+    fn errors_for_malformed_signature_headers_name_the_header() {
         for (id, time, signature, name) in [
             ("", "1", SIGNED, ID),
             ("a b", "1", SIGNED, ID),
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tolerance_is_five_minutes_both_ways() {
+    fn a_signature_timestamp_may_be_five_minutes_early_or_late() {
         let now = Timestamp::from_millis(1_780_300_800_000);
         for (seconds, is_current) in [(0, true), (300, true), (301, false), (-300, true), (-301, false), (1_000_000_000, false)] {
             let time = (1_780_300_800_i64 + seconds).to_string();

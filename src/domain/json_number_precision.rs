@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_becomes_another_is_refused() {
+    fn a_number_whose_value_would_change_when_parsed_is_refused() {
         for kept in [
             "0",
             "-0",
@@ -143,14 +143,14 @@ mod tests {
         #![proptest_config(Config { cases: 500, failure_persistence: None, ..Config::default() })]
 
         #[test]
-        fn what_we_write_is_kept(number in any::<f64>(), whole in any::<i64>()) {
+        fn numbers_that_the_server_serialises_are_accepted(number in any::<f64>(), whole in any::<i64>()) {
             for value in [Value::from(number), Value::from(whole), Value::from(vec![number, 0.1])] {
                 prop_assert_eq!(refused(&value.to_string()), None);
             }
         }
 
         #[test]
-        fn fifteen_digits_are_kept_and_one_more_than_a_double_has_is_not(digits in 100_000_000_000_000..=999_999_999_999_999_u64, point in 1..15_usize) {
+        fn fifteen_digits_are_accepted_and_excess_precision_is_refused(digits in 100_000_000_000_000..=999_999_999_999_999_u64, point in 1..15_usize) {
             let text = digits.to_string();
             let number = format!("{}.{}", &text[..point], &text[point..]);
             prop_assert_eq!(refused(&number), None);

@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_says_it_was_sent_long_after_it_came_is_ordered_by_when_it_came() {
+    fn a_message_dated_over_five_minutes_ahead_is_ordered_by_arrival_time() {
         let order = |ahead: i64| received_order(Timestamp::from_millis(1000 + ahead), Timestamp::from_millis(1000)).millis() - 1000;
         for (ahead, sorted) in [(-1000, -1000), (0, 0), (1, 1), (300_000, 300_000), (300_001, 0), (i64::from(u32::MAX), 0)] {
             assert_eq!(order(ahead), sorted, "{ahead}");

@@ -436,7 +436,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_has_its_own_name() {
+    fn every_record_kind_is_found_by_its_name() {
         for kind in RecordKind::ALL {
             assert_eq!(RecordKind::of(kind.name()), Some(kind));
         }

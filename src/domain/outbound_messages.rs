@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn only_some_statuses_and_no_named_placeholders_are_sent() {
+    fn templates_with_an_unsendable_status_or_named_placeholders_are_refused() {
         for status in crate::domain::stores_and_accounts::TEMPLATE_STATUSES {
             let sendable = fill(&template(status, "POSITIONAL", "x"), vec![]).is_ok();
             assert_eq!(sendable, ["APPROVED", "REINSTATED", "FLAGGED"].contains(&status), "{status}");
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mail_is_shown_without_what_it_does_not_have() {
+    fn the_payload_of_a_mail_omits_absent_members() {
         let mailbox = |email: &str| Mailbox { email: email.to_owned(), name: None };
         let mail = Email {
             message_id: mail_id(&"m".into(), Some(&mailbox("shop@example.com"))),

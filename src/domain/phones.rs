@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_says_that_it_is_international_becomes_e164() {
+    fn numbers_in_international_notation_become_e164() {
         for text in [
             "+66812345678",
             " +66 81 234 5678 ",
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_phone_becomes_none() {
+    fn text_that_is_no_phone_number_becomes_none() {
         for text in [
             "",
             "+",
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn former_names_are_names_of_the_number() {
+    fn each_former_name_of_a_number_resolves_to_that_number() {
         let names = former_names("+66812345678");
         assert_eq!(names.len(), 6);
         assert!(names.iter().all(|name| on_whatsapp(name).as_deref() == Some("+66812345678")), "{names:?}");

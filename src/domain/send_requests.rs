@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_send_has_the_body_of_its_operation_and_is_read_back_from_what_is_stored() {
+    fn a_send_has_the_body_of_its_operation_and_is_restored_from_storage() {
         let full = EmailContent {
             to: vec![mailbox("a@example.com", Some("Ann"))],
             cc: vec![mailbox("b@example.com", None)],

@@ -201,12 +201,12 @@ pub(crate) mod tests {
     ];
 
     #[test]
-    fn every_network_is_one() {
+    fn every_forbidden_network_is_parsed() {
         assert_eq!(NETWORKS.len(), FORBIDDEN.len());
     }
 
     #[test]
-    fn what_is_not_public_is_refused_in_every_notation() {
+    fn non_public_hosts_are_refused_in_every_notation() {
         for host in SPELT_OUT {
             let text = format!("http://{host}/");
             let url = Url::parse(&text).unwrap_or_else(|error| panic!("{text}: {error}"));
@@ -233,7 +233,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn localhost_is_refused_where_it_is_entered() {
+    fn an_entered_url_with_localhost_is_refused_if_targets_are_public() {
         for host in ["localhost", "LOCALHOST.", "shop.localhost"] {
             let url = Url::parse(&format!("https://{host}/")).unwrap();
             assert!(Targets::Public.check_entered(&url).is_err() && Targets::Any.check_entered(&url).is_ok(), "{host}");
@@ -241,7 +241,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_is_public_is_allowed() {
+    fn public_addresses_are_allowed() {
         for text in ["1.1.1.1", "8.8.8.8", "100.63.255.255", "172.15.0.1", "172.32.0.1", "198.17.0.1", "223.255.255.255", "2606:4700::1111"]
         {
             let address: IpAddr = text.parse().unwrap();

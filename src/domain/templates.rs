@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_fixed_asks_for_nothing() {
+    fn template_components_without_variables_need_no_values() {
         for component in [
             json!({"type": "HEADER", "text": "Your order"}),
             json!({"type": "HEADER", "format": "TEXT", "text": "Your {order} {{}} {{a b}}"}),

@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_texts_of_a_value_count() {
+    fn the_byte_limit_counts_all_texts_in_a_value() {
         for (value, bytes) in [(json!("ก"), 3), (json!(["a", "bc"]), 3), (json!([1, true, null]), 0), (json!({"a": ["x", {"b": "y"}]}), 2)]
         {
             assert_eq!(bytes_of_texts(&value), bytes, "{value}");

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_names_what_is_allowed() {
+    fn filter_errors_name_the_permitted_operators_and_values() {
         let refused =
             |operator, kind, value| filter(operator, value).test(FieldKind { scalar: kind, multi: false }).unwrap_err().to_string();
         let got = refused(FieldOperator::Between, ScalarKind::Boolean, json!(true));

@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shown_follows_statuses_and_the_lone_conversation() {
+    fn closed_tickets_are_shown_by_status_or_a_filter_of_only_a_conversation() {
         let only = TicketFilter { conversation_id: Some("c".into()), ..Default::default() };
         assert_eq!(only.shown(true), ShownTickets::All);
         assert_eq!(only.shown(false), ShownTickets::Open);

@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn writes_what_chrono_writes() {
+    fn timestamps_are_formatted_as_chrono_formats_them() {
         for millis in [0, 1, 999, 1_769_850_300_123, -1, -62_135_596_800_000, 253_402_300_799_999, 951_782_400_000] {
             let expected = DateTime::<Utc>::from_timestamp_millis(millis).unwrap().format("%Y-%m-%dT%H:%M:%S%.3fZ").to_string();
             assert_eq!(Timestamp(millis).to_string(), expected);
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_offsets_and_refuses_what_has_none() {
+    fn timestamps_with_an_offset_are_parsed_and_others_refused() {
         assert_eq!("2026-01-31T16:05:00.1239+07:00".parse(), Ok(Timestamp(1_769_850_300_123)));
         for bad in ["", "2026-01-31", "2026-01-31T09:05:00", "2026-02-30T00:00:00Z", "now"] {
             assert_eq!(bad.parse::<Timestamp>(), Err(TimestampError), "{bad}");
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_leap_second_is_the_last_of_a_day_in_utc() {
+    fn a_leap_second_is_accepted_only_at_the_end_of_a_utc_day() {
         for (text, read) in [
             ("2016-12-31T23:59:60Z", "2017-01-01T00:00:00.000Z"),
             ("2016-12-31T23:59:60.5Z", "2017-01-01T00:00:00.500Z"),
@@ -241,7 +241,7 @@ mod tests {
         #![proptest_config(Config { cases: 300, failure_persistence: None, ..Config::default() })]
 
         #[test]
-        fn every_instant_comes_back_from_its_text(millis in prop_oneof![9 => RANGE, 1 => any::<i64>()], moved in any::<i64>()) {
+        fn every_timestamp_is_parsed_back_from_its_text(millis in prop_oneof![9 => RANGE, 1 => any::<i64>()], moved in any::<i64>()) {
             let at = Timestamp(0).plus_millis(millis);
             prop_assert!(RANGE.contains(&at.0) && (!RANGE.contains(&millis) || at.0 == millis));
             prop_assert!(RANGE.contains(&at.plus_millis(moved).0));
@@ -261,7 +261,7 @@ mod tests {
 
         /// Checks the bounds against a comparison of nanoseconds.
         #[test]
-        fn a_bound_matches_what_its_instant_matches(row in 0..5_i64, nanos in 0..5_000_000_i64) {
+        fn a_bound_compares_with_milliseconds_as_its_exact_instant_does(row in 0..5_i64, nanos in 0..5_000_000_i64) {
             let at = DateTime::<Utc>::from_timestamp_nanos(nanos).format("%Y-%m-%dT%H:%M:%S%.9fZ").to_string();
             let (bound, row, timestamp) = (at.parse::<Bound>().unwrap(), row * 1_000_000, Timestamp(row));
             prop_assert_eq!(timestamp >= bound.at_or_after(), row >= nanos);
@@ -271,7 +271,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_read_can_be_written(text in prop_oneof![any::<String>(), "[0-9]{4}-[01][0-9]-[0-3][0-9][Tt ][0-2][0-9]:[0-6][0-9]:[0-6][0-9](\\.[0-9]{1,12})?(Z|z|[+-][0-9]{2}:[0-9]{2})"]) {
+        fn every_parsed_timestamp_can_be_formatted_and_parsed_again(text in prop_oneof![any::<String>(), "[0-9]{4}-[01][0-9]-[0-3][0-9][Tt ][0-2][0-9]:[0-6][0-9]:[0-6][0-9](\\.[0-9]{1,12})?(Z|z|[+-][0-9]{2}:[0-9]{2})"]) {
             if let Ok(at) = text.parse::<Timestamp>() {
                 prop_assert_eq!(at.to_string().parse(), Ok(at));
             }

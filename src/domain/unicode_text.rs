@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn half_characters_are_replaced() {
+    fn unpaired_surrogates_in_json_are_replaced() {
         for (json, whole) in [
             (r#""Mali \ud83d""#, r#""Mali \ufffd""#),
             (r#""\ude00 \uD83D\uDE00 \ud83d\ud83d\ude00""#, r#""\ufffd \uD83D\uDE00 \ufffd\ud83d\ude00""#),

@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_signature_is_that_of_the_published_example() {
+    fn signatures_match_the_example_of_the_standard_webhooks_specification() {
         // The example of the Standard Webhooks specification.
         let secret = SigningSecret(BASE64.decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap());
         let signed = secret.sign("msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, br#"{"test": 2432232314}"#);

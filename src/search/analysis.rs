@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_of_marks_is_short() {
+    fn terms_of_combining_marks_or_long_words_stay_within_the_length_limit() {
         let marks = format!("ก{}", "\u{e48}".repeat(10_000));
         assert_eq!(words(&marks).len(), 1);
         assert!(words(&marks).iter().all(|term| term.len() <= TERM_MAX));

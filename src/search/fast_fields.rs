@@ -149,7 +149,7 @@ mod tests {
     ];
 
     #[test]
-    fn ids_come_back_packed() {
+    fn packed_ids_are_unpacked_unchanged() {
         for id in IDS {
             assert_eq!(unpack(&pack(id)).as_deref(), Some(id));
         }
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_come_back_from_columns() {
+    fn ids_are_read_back_unchanged_from_index_columns() {
         let mut schema = Schema::builder();
         let standing = schema.add_u64_field(STANDING, NumericOptions::default().set_fast());
         let fields = IdFields::add(&mut schema);

@@ -189,14 +189,14 @@ mod tests {
     }
 
     #[test]
-    fn runs_are_phrases_of_bigrams() {
+    fn text_in_scripts_without_spaces_becomes_phrases_of_bigrams() {
         assert_eq!(conditions("你"), [Term(format!("{SHORT}你"))]);
         assert_eq!(conditions("订单号"), [phrase(2, &["订|单", "单|号"])]);
         assert_eq!(conditions("订单号是"), [phrase(2, &["订|单", "单|号", "号|是"])]);
     }
 
     #[test]
-    fn numbers_are_words_or_digits_in_a_row() {
+    fn a_number_matches_as_words_or_as_consecutive_digits() {
         assert_eq!(
             conditions("081 2345"),
             [Any(vec![
@@ -210,13 +210,13 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_phrases() {
+    fn email_addresses_become_phrases() {
         assert_eq!(conditions("Mali.N@mail.example"), [phrase(1, &["mali", "n", "mail"]), Beginning("example".into())]);
         assert_eq!(conditions("mali@"), [Beginning("mali".into())]);
     }
 
     #[test]
-    fn no_syntax_leaks_through() {
+    fn operators_and_symbols_have_no_meaning_in_a_query() {
         for text in ["", "\"", "*", "\0", "()", "-", "^~:\\", " \t"] {
             assert_eq!(conditions(text), [], "{text:?}");
         }

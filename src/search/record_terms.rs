@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn phrases_are_whole() {
+    fn a_phrase_matches_only_as_a_whole() {
         assert!(finds("号是多", "订单号是多少"));
         assert!(finds("订单号是多少", "请问订单号是多少"));
         assert!(!finds("订单多少", "订单号是多少"));

@@ -108,7 +108,7 @@ const NEW: [&str; 13] = [
 ];
 
 #[tokio::test]
-async fn every_change_comes_once_it_is_committed_and_a_copy_becomes_equal() {
+async fn the_feed_reports_committed_changes_and_a_copy_that_follows_becomes_equal() {
     let bench = Bench::new().await;
     bench.sql("UPDATE contacts SET note = 'before' WHERE store_id = '{store}'").await;
     let mut copy = bench.snapshot(2, async |_| {}).await;
@@ -145,7 +145,7 @@ async fn every_change_comes_once_it_is_committed_and_a_copy_becomes_equal() {
 }
 
 #[tokio::test]
-async fn what_changes_during_a_snapshot_comes_again() {
+async fn changes_during_a_snapshot_are_also_reported_by_the_feed() {
     let bench = Bench::new().await;
     let write = async |kind: RecordKind| match kind {
         RecordKind::Role => bench.sql(NEW[0]).await,
@@ -190,7 +190,7 @@ async fn transactions_that_run_when_a_feed_begins_and_those_that_commit_late_are
 }
 
 #[tokio::test]
-async fn old_changes_are_removed_and_a_reader_that_lacks_them_learns_so() {
+async fn the_feed_removes_old_changes_and_refuses_readers_that_missed_them() {
     let bench = Bench::new().await;
     let gone = async |after: i64| {
         let found = bench.service.changes_after(&bench.fixture.store, after, &[], 10).await;

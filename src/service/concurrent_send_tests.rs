@@ -100,7 +100,7 @@ impl Clock for RacingClock {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_text_that_lost_a_race_is_sent_once() {
+async fn a_text_retried_after_a_concurrent_write_is_sent_once() {
     let fixture = Arc::new(Fixture::alone().await);
     if fixture.is_sqlite() {
         // On SQLite the write reads the clock while it holds all locks, so no other write can come between.

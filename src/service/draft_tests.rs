@@ -133,7 +133,7 @@ fn conflict<T: std::fmt::Debug>(result: Result<T, Error>, texts: &[&str]) {
 }
 
 #[tokio::test]
-async fn a_draft_is_sent_by_the_user_who_releases_it() {
+async fn a_released_draft_is_sent_in_the_name_of_the_releasing_user() {
     let bench = Bench::new().await;
     let thread = bench.receive("a1", "thread", "1").await;
     let made = bench.make(text(&thread.conversation_id, "hi")).await;
@@ -162,7 +162,7 @@ async fn a_draft_is_sent_by_the_user_who_releases_it() {
 }
 
 #[tokio::test]
-async fn what_the_send_refuses_is_refused_when_a_draft_is_made() {
+async fn a_draft_is_refused_if_its_send_would_be_refused() {
     let bench = Bench::new().await;
     let chat = bench.receive("w1", "+66812345678", "1").await.conversation_id;
     bench.make(text(&chat, "in the window")).await;
@@ -228,7 +228,7 @@ async fn a_message_of_the_contact_after_the_draft_stops_its_release_until_it_is_
 }
 
 #[tokio::test]
-async fn the_first_message_of_a_contact_stops_a_template_to_its_number() {
+async fn a_first_message_of_the_contact_stops_a_template_draft_until_confirmed() {
     let bench = Bench::new().await;
     let made = bench.make(of_template("w1", "+66812345678")).await;
     assert_eq!((made.conversation_id.as_ref(), made.account_id.as_ref().map(|id| id.as_str())), (None, Some("w1")));
@@ -246,7 +246,7 @@ async fn the_first_message_of_a_contact_stops_a_template_to_its_number() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_two_releases_at_once_one_sends() {
+async fn two_concurrent_releases_of_a_draft_send_it_once() {
     const DRAFTS: usize = 1000;
     let bench = Arc::new(Bench::new().await);
     let conversation = bench.receive("a1", "thread", "1").await.conversation_id;
@@ -278,7 +278,7 @@ async fn of_two_releases_at_once_one_sends() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn messages_releases_and_edits_at_once_end_in_one_order() {
+async fn concurrent_messages_releases_and_edits_of_a_draft_are_serialized() {
     const ROUNDS: usize = 40;
     let bench = Arc::new(Bench::new().await);
     for round in 0..ROUNDS {
@@ -337,7 +337,7 @@ async fn a_draft_outlives_its_key() {
 }
 
 #[tokio::test]
-async fn an_edited_draft_goes_the_same_way() {
+async fn an_edited_draft_keeps_its_recipient_and_is_checked_again() {
     let bench = Bench::new().await;
     bench.fixture.conversation("c1", |_| {}).await;
     let made = bench.make(text(&"c0".into(), "hi")).await;
@@ -393,7 +393,7 @@ async fn a_send_that_fails_leaves_its_draft_pending() {
 }
 
 #[tokio::test]
-async fn another_store_has_no_such_draft() {
+async fn a_draft_is_not_found_in_another_store() {
     let (bench, other) = (Bench::new().await, Bench::new().await);
     let made = bench.make(text(&"c0".into(), "hi")).await;
     let refused = [

@@ -93,7 +93,7 @@ impl Keyring {
 }
 
 #[tokio::test]
-async fn secrets_that_leaked_end_with_the_rotation() {
+async fn a_rotation_can_end_all_former_secrets_at_once() {
     let ring = Keyring::at("2026-01-31T09:05:00.123Z").await;
     let (key, first) = ring.key(&[Scope::TicketsRead]).await;
     let second = ring.rotate(&key.id).await;
@@ -167,7 +167,7 @@ async fn secrets_of_one_millisecond_are_distinct() {
 }
 
 #[tokio::test]
-async fn a_former_secret_does_not_outlive_its_own_end() {
+async fn a_former_secret_does_not_outlive_its_original_expiry() {
     let ring = Keyring::at("2026-03-01T00:00:00.000Z").await;
     let (key, first) = ring.key(&[Scope::LabelsRead]).await;
     // The key is rotated an hour before its expiry.
@@ -232,7 +232,7 @@ async fn deletion_ends_every_secret_at_once_and_for_good() {
 }
 
 #[tokio::test]
-async fn concurrent_rotations_each_leave_a_secret() {
+async fn after_concurrent_rotations_only_the_last_secret_outlives_the_overlap() {
     let ring = Keyring::at("2026-03-01T00:00:00.000Z").await;
     let (key, first) = ring.key(&[Scope::LabelsRead]).await;
     let editor = ring.editor();
@@ -247,7 +247,7 @@ async fn concurrent_rotations_each_leave_a_secret() {
 }
 
 #[tokio::test]
-async fn the_last_use_is_visible_at_once_here_and_elsewhere_once_saved() {
+async fn the_last_use_of_a_key_reaches_other_processes_once_saved() {
     let ring = Keyring::at("2026-03-01T00:00:00.000Z").await;
     let (key, secret) = ring.key(&[Scope::LabelsRead]).await;
     let last = async |service: &Service| service.keys(&ring.fixture.store).await.unwrap()[0].last_used_at;
@@ -274,7 +274,7 @@ async fn the_last_use_is_visible_at_once_here_and_elsewhere_once_saved() {
 }
 
 #[tokio::test]
-async fn a_refused_change_is_not_in_the_log_and_the_log_stays() {
+async fn refused_key_changes_are_not_audited_and_the_audit_log_is_immutable() {
     let ring = Keyring::at("2026-03-01T00:00:00.000Z").await;
     let (key, _) = ring.key(&[Scope::LabelsRead]).await;
     ring.one.set_key_active(&ring.editor(), &key.id, true).await.unwrap();

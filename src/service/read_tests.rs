@@ -200,7 +200,7 @@ async fn messages_and_comments_expand_their_author_and_conversation() {
 }
 
 #[tokio::test]
-async fn the_catalogues_are_read() {
+async fn users_teams_labels_accounts_templates_and_fields_are_listed() {
     let fixture = Fixture::new().await;
     fixture.account("w1", "whatsapp").await;
     fixture.role("r1", "Agent").await;

@@ -191,7 +191,7 @@ mod tests {
 
     /// Simulates a request that was authenticated before its sender lost the role, and that waited for the lock of the seats meanwhile.
     #[tokio::test]
-    async fn an_editor_who_has_lost_the_role_meanwhile_changes_nothing() {
+    async fn a_request_is_refused_if_its_editor_lost_the_role_meanwhile() {
         let fixture = Fixture::new().await;
         let service = service(fixture.db.clone(), MovableClock::at(0), Silent);
         let by_command = Editor::command_line(fixture.store.clone());

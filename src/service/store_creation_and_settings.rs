@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn settings_are_checked() {
+    fn invalid_store_settings_are_refused() {
         let settings = |currency: &str, hours| StoreSettings {
             currency: Some(currency.to_owned()),
             reopen_window_hours: Some(hours),

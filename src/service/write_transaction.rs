@@ -354,7 +354,7 @@ mod tests {
     };
 
     #[test]
-    fn every_pattern_of_keys_deletes_expired_responses() {
+    fn every_pattern_of_idempotency_keys_triggers_deletion_of_expired_responses() {
         let numbered = (0..800).map(|i| format!("order-{i}"));
         let random = (0..800).map(|_| RandomIds.fresh());
         let doubled = (0..800).map(|i| format!("{i}-{i}"));
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn responses_are_deleted_faster_than_they_are_stored() {
+    async fn expired_responses_are_deleted_faster_than_new_ones_are_stored() {
         let fixture = Fixture::new().await;
         let clock = MovableClock::at(0);
         let service = service(fixture.db.clone(), clock.clone(), Silent);

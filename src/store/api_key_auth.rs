@@ -128,7 +128,7 @@ mod tests {
     use crate::store::{entity::api_keys, fixture::Fixture};
 
     #[tokio::test]
-    async fn a_changed_key_counts_at_once() {
+    async fn a_key_changed_by_another_process_takes_effect_immediately() {
         let fixture = Fixture::new().await;
         let (key, hash) = fixture.key("valid", true, 1000).await;
         let at = async |now: i64| fixture.db.find_caller(&hash, Timestamp::from_millis(now)).await.unwrap().is_some();

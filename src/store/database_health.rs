@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_table_that_is_locked_does_not_hold_the_look_up() {
+    async fn a_locked_table_does_not_delay_the_health_check() {
         let fixture = Fixture::alone().await;
         if fixture.db.backend() == DbBackend::Postgres {
             let tx = fixture.db.begin().await.unwrap();

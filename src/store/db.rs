@@ -524,7 +524,7 @@ mod tests {
     use crate::store::{entity::stores, fixture::Fixture, parameterised_sql::Sql};
 
     #[tokio::test]
-    async fn a_file_that_is_made_has_small_pages() {
+    async fn a_new_sqlite_database_has_the_configured_page_size() {
         let Fixture { db, .. } = &Fixture::alone().await;
         if db.backend() == DbBackend::Sqlite {
             let bytes: Option<i64> = db.first(Sql::fixed("PRAGMA page_size"), |cells| cells.take()).await.unwrap();
@@ -533,7 +533,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_read_rarely_outlasts_a_change_of_the_schema() {
+    async fn entity_queries_succeed_after_a_schema_change() {
         let Fixture { db, .. } = &Fixture::alone().await;
         if db.backend() == DbBackend::Postgres {
             for kind in ["varchar(1000)", "text"] {

@@ -236,7 +236,7 @@ mod tests {
     use crate::store::fixture::Fixture;
 
     #[tokio::test]
-    async fn what_passes_is_told_from_what_does_not() {
+    async fn postgres_error_codes_are_classified_as_busy_unavailable_or_other() {
         let fixture = Fixture::new().await;
         if fixture.db.backend() != DbBackend::Postgres {
             return;

@@ -98,7 +98,7 @@ mod tests {
     use crate::store::fixture::Fixture;
 
     #[tokio::test]
-    async fn places_that_were_left_long_ago_are_forgotten() {
+    async fn old_former_positions_are_deleted() {
         let fixture = Fixture::alone().await;
         let (db, store) = (&fixture.db, fixture.store.to_string());
         let now = if db.backend() == DbBackend::Sqlite { "unixepoch() * 1000" } else { "(extract(epoch FROM now()) * 1000)::bigint" };

@@ -38,7 +38,7 @@ fn text(text: &str) -> Comparable {
 }
 
 #[tokio::test]
-async fn a_walk_returns_each_ticket_once_and_breaks_ties_by_id() {
+async fn a_pagination_returns_each_ticket_once_and_breaks_ties_by_id() {
     let fixture = Fixture::new().await;
     for (id, sort_at) in [("1", 5), ("2", 5), ("3", 5), ("4", 4), ("5", 6), ("B", 5), ("a", 5)] {
         fixture.ticket(id, |row| row.sort_at = sort_at).await;
@@ -61,7 +61,7 @@ async fn a_walk_returns_each_ticket_once_and_breaks_ties_by_id() {
 }
 
 #[tokio::test]
-async fn states_select_tickets() {
+async fn tickets_are_filtered_by_state_and_properties() {
     let fixture = Fixture::new().await;
     let now = NOW.millis();
     fixture.ticket("open", |_| {}).await;
@@ -123,7 +123,7 @@ async fn states_select_tickets() {
 }
 
 #[tokio::test]
-async fn labels_are_those_of_the_conversation() {
+async fn label_filters_use_the_labels_of_the_ticket_s_conversation() {
     let fixture = Fixture::new().await;
     for id in ["1", "2", "3"] {
         fixture.ticket(id, |_| {}).await;
@@ -149,7 +149,7 @@ async fn labels_are_those_of_the_conversation() {
 }
 
 #[tokio::test]
-async fn field_tests_follow_the_values_and_negative_ones_match_unset_fields() {
+async fn field_filters_match_stored_values_and_negative_ones_match_unset_fields() {
     let fixture = Fixture::new().await;
     for id in ["1", "2", "3", "4"] {
         fixture.ticket(id, |_| {}).await;
@@ -231,7 +231,7 @@ fn noise(length: usize) -> String {
 }
 
 #[tokio::test]
-async fn a_long_text_is_found_by_all_of_it() {
+async fn a_long_text_value_is_compared_beyond_its_indexed_prefix() {
     let fixture = Fixture::new().await;
     let long = noise(20_000);
     // An index holds only the first 200 characters of a text. These texts agree in the first 200 characters, differ only in the 200th, or
@@ -340,7 +340,7 @@ async fn a_ticket_s_window_reaches_from_the_former_close_to_its_own() {
 }
 
 #[tokio::test]
-async fn contacts_are_bounded_by_update() {
+async fn contacts_are_filtered_by_update_time() {
     let fixture = Fixture::new().await;
     for (id, updated_at) in [("k2", 5), ("k3", 7)] {
         fixture.contact(id, updated_at).await;

@@ -67,7 +67,7 @@ pub(super) async fn shop() -> Fixture {
 }
 
 #[tokio::test]
-async fn a_deep_page_looks_at_as_much_as_the_first() {
+async fn a_deep_page_costs_as_much_as_the_first() {
     let fixture = shop().await;
     let (db, store) = (&fixture.db, &fixture.store);
     let any = |texts: &[&str]| Test::AnyOf(texts.iter().map(|text| Comparable::Text((*text).to_owned())).collect());
@@ -109,7 +109,7 @@ async fn a_deep_page_looks_at_as_much_as_the_first() {
 /// these bits in all tickets, although no ticket has such a number: the search must still skip tickets. Then one ticket gets such a number,
 /// and the search must find it.
 #[tokio::test]
-async fn numbers_that_no_ticket_has_let_nothing_through() {
+async fn bloom_bits_of_absent_numbers_let_no_ticket_through() {
     let fixture = shop().await;
     let (db, store, filter) = (&fixture.db, &fixture.store, TicketFilter::default());
     let marks = |number: f64| FieldBloomBits::of(&"score".into(), [&Comparable::Number(number)]).field_marks.bits();
@@ -140,7 +140,7 @@ async fn numbers_that_no_ticket_has_let_nothing_through() {
 
 /// If only three tickets in a list of thousands match, or no ticket matches, a page is read without a scan of the list.
 #[tokio::test]
-async fn what_few_tickets_have_is_where_their_list_starts() {
+async fn a_condition_that_few_tickets_fulfil_is_read_from_its_index() {
     let fixture = shop().await;
     let (db, store) = (&fixture.db, &fixture.store);
     fixture.conversation("few", |_| {}).await;
@@ -190,7 +190,7 @@ async fn what_few_tickets_have_is_where_their_list_starts() {
 
 /// A page of a contact's conversations reads and sorts the conversations of that contact only.
 #[tokio::test]
-async fn a_contact_s_conversations_are_listed_from_its_own() {
+async fn a_contact_s_conversations_are_listed_without_reading_others() {
     let fixture = Fixture::alone().await;
     let (db, store) = (&fixture.db, &fixture.store);
     let conversations = format!(
@@ -227,7 +227,7 @@ async fn a_contact_s_conversations_are_listed_from_its_own() {
 /// Rows are looked up by the primary key even if PostgreSQL's statistics are missing (before the first ANALYZE), or misleading (most stores
 /// are small).
 #[tokio::test]
-async fn rows_are_looked_up_by_their_ids() {
+async fn rows_are_looked_up_by_primary_key_with_any_statistics() {
     let fixture = Fixture::alone().await;
     let numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10000)";
     let contacts = |store: &str| {
@@ -260,7 +260,7 @@ async fn rows_are_looked_up_by_their_ids() {
 /// The statement of a total reads its list once, and looks field values up only for tickets that pass the Bloom filters. If few tickets of
 /// a long list fulfil a condition, the statement reads only these tickets.
 #[tokio::test]
-async fn a_total_looks_at_no_more_than_its_list() {
+async fn a_total_reads_no_more_rows_than_its_list() {
     let fixture = shop().await;
     let (db, store) = (&fixture.db, &fixture.store);
     let postgres = db.backend() == DbBackend::Postgres;
@@ -313,7 +313,7 @@ async fn a_total_looks_at_no_more_than_its_list() {
 /// An assignee's list is short. If more tickets fulfil a condition than the list has, the statement of the total must read the list, and
 /// not the index of the condition.
 #[tokio::test]
-async fn what_few_have_is_not_taken_through_an_assignees_list() {
+async fn a_total_reads_a_short_assignee_list_instead_of_a_condition_s_index() {
     let fixture = shop().await;
     let (db, store) = (&fixture.db, &fixture.store);
     fixture.execute("UPDATE tickets SET assignee_user_id = 'u1' WHERE sort_at < 3000").await.unwrap();
@@ -343,7 +343,7 @@ async fn what_few_have_is_not_taken_through_an_assignees_list() {
 }
 
 #[tokio::test]
-async fn a_total_is_counted_without_what_keeps_pages_from_indexes() {
+async fn the_query_of_a_total_omits_the_optimisation_fences_of_pages() {
     let fixture = Fixture::new().await;
     let (filter, tests) = (TicketFilter::default(), [FieldTest { field_id: "score".into(), test: Test::Below(50.0) }]);
     let conditions = fixture.db.ticket_conditions(&fixture.store, &filter, ShownTickets::All, NOW);

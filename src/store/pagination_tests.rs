@@ -95,7 +95,7 @@ fn request(size: u32, after: Option<Position>) -> PageRequest {
 
 /// Between two pages some rows move up or down, rows are added, and rows are deleted.
 #[tokio::test]
-async fn a_walk_shows_each_row_once_in_the_order_of_its_beginning() {
+async fn a_pagination_shows_each_row_once_in_the_initial_order() {
     for (seed, list) in [List::Tickets, List::Assigned, List::Conversations, List::Contacts].into_iter().enumerate() {
         let fixture = fixture().await;
         let mut random = SeededRandom(seed as u64 + 1);
@@ -151,7 +151,7 @@ async fn a_row_that_no_longer_fulfils_the_filter_is_left_out() {
 
 /// A change of a sort position counts as a later change if its transaction has not committed when the pagination begins.
 #[tokio::test]
-async fn a_move_counts_from_its_commit_on() {
+async fn a_change_of_position_takes_effect_when_its_transaction_commits() {
     let fixture = fixture().await;
     if fixture.db.backend() == DbBackend::Sqlite {
         return;
@@ -174,7 +174,7 @@ async fn a_move_counts_from_its_commit_on() {
 /// A cursor without a snapshot (`as_of`) is accepted. An earlier version of the program returned such cursors; a list that is sorted by
 /// relevance still does.
 #[tokio::test]
-async fn a_position_without_a_moment_is_read_as_rows_stand_now() {
+async fn a_cursor_without_a_snapshot_uses_current_positions() {
     let fixture = fixture().await;
     for number in 0..4 {
         List::Contacts.add(&fixture, &format!("r{number}"), 1000 - number).await;
@@ -186,7 +186,7 @@ async fn a_position_without_a_moment_is_read_as_rows_stand_now() {
 /// Rows that are added or moved while the migration `m0022_cheaper_sort_position_changes_on_sqlite` is reverted appear in paginations after
 /// the migration was applied again. Its registered name is m0022_moves_on_sqlite.
 #[tokio::test]
-async fn a_walk_is_whole_after_m0022_was_taken_back_and_applied_again() {
+async fn a_pagination_is_complete_after_m0022_was_reverted_and_applied_again() {
     let fixture = Fixture::alone().await;
     let list = List::Contacts;
     for number in 0..4 {

@@ -161,7 +161,7 @@ mod tests {
     use crate::store::{entity::events, fixture::Fixture};
 
     #[tokio::test]
-    async fn the_lock_of_a_server_leaves_other_work_alone() {
+    async fn the_server_lock_does_not_block_other_database_work() {
         let fixture = Fixture::alone().await;
         let (Fixture { db, url, store, .. }, now) = (&fixture, Timestamp::from_millis(1));
         db.activate_feed(store, now).await.unwrap();

@@ -399,7 +399,7 @@ mod tests {
     /// Two transactions must not deadlock: the first has locked a ticket and, at its commit, checks the foreign key to the conversation.
     /// The second has locked that conversation and waits for the ticket.
     #[tokio::test]
-    async fn who_changes_a_ticket_and_who_changes_its_conversation_do_not_wait_for_each_other() {
+    async fn concurrent_writes_to_a_ticket_and_its_conversation_do_not_deadlock() {
         let fixture = Fixture::alone().await;
         if fixture.db.backend() != DbBackend::Postgres {
             return;

@@ -39,7 +39,7 @@ fn active_accounts_come_oldest_first() {
 }
 
 #[test]
-fn a_channel_limits_accounts() {
+fn accounts_are_filtered_by_channel() {
     if REV_A {
         return;
     }

@@ -37,7 +37,7 @@ fn a_missing_or_unknown_key_is_refused() {
 }
 
 #[test]
-fn key_create_prints_only_the_key_in_its_form() {
+fn key_create_prints_only_the_key_in_its_documented_format() {
     let printed = world().server.database.run(&["key", "create", "--store", "one", "--name", "Plain", "--scopes", "labels:read"]);
     assert!(printed.starts_with("cp_") && printed.len() == 43 && !printed.contains(char::is_whitespace), "{printed}");
     answers(one(), &printed, 200);

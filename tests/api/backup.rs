@@ -146,8 +146,8 @@ fn a_backup_under_load_is_restored_after_a_kill() {
 }
 
 #[test]
-#[ignore = "50 drills take minutes: cargo test --test api -- --ignored backup::fifty_drills"]
-fn fifty_drills() {
+#[ignore = "50 drills take minutes: cargo test --test api -- --ignored backup::fifty_backups_under_load_are_restored_after_a_kill"]
+fn fifty_backups_under_load_are_restored_after_a_kill() {
     (0..50).for_each(drill);
 }
 

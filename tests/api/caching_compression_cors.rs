@@ -111,7 +111,7 @@ fn a_document_does_not_repeat_an_invalid_host() {
 }
 
 #[test]
-fn pages_of_a_configured_origin_may_call_the_contract() {
+fn pages_of_a_configured_origin_may_call_the_api() {
     const APP: &str = "https://app.example.com";
     let database = Database::with(&[("one", vec![])]);
     let server = Server::start_with(database, &[("COUNTERPART_CORS_ORIGIN", "https://app.example.com,http://localhost:3000")]);

@@ -241,7 +241,7 @@ fn a_refusal_by_a_bridge_is_reported_and_a_failure_is_retried() {
 }
 
 #[test]
-fn nothing_connects_to_this_machine_unless_it_is_allowed() {
+fn bridges_do_not_connect_to_local_addresses_unless_allowed() {
     let endpoint = Endpoint::replying(named);
     let (shop, _) = bridged("acc-line", &endpoint.url(), &[]);
     let hosts = ["127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "2130706433", "0"];

@@ -88,7 +88,7 @@ fn an_invalid_cursor_is_reported_before_an_invalid_body() {
 }
 
 #[test]
-fn a_missing_record_is_named_by_its_member() {
+fn a_not_found_error_names_the_member_with_the_unknown_id() {
     let get = |path: &str, query: &[(&str, &str)]| query.iter().fold(one().get(path), |call, (name, value)| call.query(name, value)).send();
     get("/tickets", &[("ticketId", "nobody")]).misses("ticketId");
     get("/contacts", &[("contactId", "nobody")]).misses("contactId");
@@ -369,7 +369,7 @@ fn malformed_http_is_refused_without_an_envelope() {
 }
 
 #[test]
-fn operating_pages_need_no_key() {
+fn health_metrics_and_documentation_pages_need_no_key() {
     let anonymous = one().anonymous();
     for path in ["/healthz", "/readyz", "/metrics", "/openapi.json", "/openapi.yaml", "/docs"] {
         let answer = anonymous.raw("GET", path).exchange();

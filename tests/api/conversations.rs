@@ -57,7 +57,7 @@ fn one_conversation_is_a_page_of_one() {
 }
 
 #[test]
-fn the_conversations_of_a_contact_come_by_their_last_message() {
+fn conversations_of_a_contact_are_sorted_by_their_last_message() {
     // `conv-quiet` has no messages, so it is sorted by its time of creation.
     of_contact("con-mia").send().lists(&["conv-quiet", "conv-spam", "conv-mail", "conv-main"]);
     of_contact("con-busy").send().lists(&[
@@ -82,7 +82,7 @@ fn a_contact_without_conversations_has_an_empty_page() {
 }
 
 #[test]
-fn both_ids_must_belong_together() {
+fn the_conversation_must_belong_to_the_given_contact() {
     of_contact("con-mia").query("conversationId", "conv-main").send().lists(&["conv-main"]);
     of_contact("con-thai").query("conversationId", "conv-main").send().fails(404);
     of_contact("nobody").query("conversationId", "conv-main").send().fails(404);

@@ -89,7 +89,7 @@ fn lines(kind: &str) -> Vec<String> {
 
 #[test]
 #[ignore = "adds up a whole run: tests/all.sh runs it"]
-fn the_documents_are_covered() {
+fn the_test_run_covers_the_api_documents() {
     let read = |name: &str| -> Value { serde_json::from_str(&kept(name)).expect("a committed document is JSON") };
     let (contract, settings) = (Contract::new(read(&format!("{REVISION}.json"))), Contract::of_settings(read("settings.json")));
     let events = format!("events-{REVISION}");

@@ -64,7 +64,7 @@ fn a_tickets_account_and_conversation_replace_their_ids() {
 }
 
 #[test]
-fn a_tickets_assignee_gets_a_property_and_its_handler_changes_in_place() {
+fn expanding_a_ticket_moves_its_assignee_and_replaces_its_handler_in_place() {
     let expanded = ticket("t-third", "assignee,handledBy");
     assert_eq!(expanded["assignee"], json!({"id": BO, "name": "Bo Agent"}));
     assert_eq!(expanded.get("assigneeUserId"), None);
@@ -105,7 +105,7 @@ fn a_conversations_account_replaces_its_id() {
 }
 
 #[test]
-fn a_message_keeps_its_ids_beside_what_is_added() {
+fn expanding_a_message_adds_objects_and_keeps_its_ids() {
     let answer = messages().query("conversationId", "conv-main").query("expand", "sentBy,conversation,account").send();
     let message = answer.row("m-3");
     assert_eq!(message["sentBy"], json!({"userId": ANN, "name": "Ann Owner", "roleId": "role-owner"}));
@@ -125,7 +125,7 @@ fn a_message_without_a_known_author_has_no_sent_by() {
 }
 
 #[test]
-fn a_comments_author_changes_in_place_and_the_rest_is_added() {
+fn expanding_a_comment_replaces_its_author_and_adds_other_objects() {
     let answer = one()
         .get("/messages/internal-comments")
         .query("conversationId", "conv-main")

@@ -30,7 +30,7 @@ const REQUESTS: usize = 8;
 const SHARE: usize = 3;
 
 #[test]
-fn a_stores_lists_leave_connections_for_another_stores() {
+fn list_requests_of_one_store_leave_connections_for_another_store() {
     let server = Server::with(&[("one", vec![]), ("two", vec![])]);
     if server.database.postgres.is_none() {
         return;

@@ -46,7 +46,7 @@ fn a_field_value_has_at_most_64_kib_of_utf_8() {
 }
 
 #[test]
-fn a_text_that_is_sent_has_a_limit_where_the_contract_gives_none() {
+fn outgoing_texts_have_a_length_limit_where_the_contract_sets_none() {
     let shop = WriteFixture::channels();
     if REV_A {
         shop.text("conv-web", &thai(MOST)).ok();
@@ -75,7 +75,7 @@ fn a_text_that_is_sent_has_a_limit_where_the_contract_gives_none() {
 const SLOW: &str = r"(\w{1,50}[\w ]{1,50}){1,2}!$";
 
 #[test]
-fn a_slow_pattern_keeps_no_other_write_waiting() {
+fn a_slow_field_pattern_does_not_delay_other_writes() {
     let mut lines = crate::fixture::write_store();
     let field = lines.iter_mut().find(|line| line["record"]["id"] == "f-code").expect("a field");
     field["record"]["regex"] = json!(SLOW);
@@ -167,7 +167,7 @@ fn a_store_has_at_most_the_configured_numbers_of_webhooks_and_keys() {
 }
 
 #[test]
-fn the_command_line_enforces_the_same_numbers() {
+fn the_command_line_enforces_the_configured_numbers_of_webhooks_and_keys() {
     let database = Database::with(&[("shop", vec![])]);
     let arguments = ["key", "create", "--store", "shop", "--name", "x", "--scopes", "labels:read", "--max-keys", "1"];
     database.run(&arguments);
@@ -200,7 +200,7 @@ fn unread_responses(api: &crate::client::Api, connections: usize) -> Vec<(std::n
 }
 
 #[test]
-fn unread_answers_count_against_their_key() {
+fn unread_responses_count_against_the_limit_of_their_key() {
     let shop = WriteFixture::open();
     let text = thai(MOST);
     (0..100).for_each(|_| {

@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::harness::one;
 
 #[test]
-fn an_array_is_no_object_and_an_object_no_enumeration() {
+fn arrays_are_refused_as_objects_and_objects_as_enumeration_values() {
     let none = json!(null);
     let positional = json!([["closed"], none, none, none, none, none, none, none, none, none]);
     one().post("/tickets/list", positional).send().refuses("body");
@@ -23,7 +23,7 @@ fn an_array_is_no_object_and_an_object_no_enumeration() {
 }
 
 #[test]
-fn an_unknown_member_is_named_whatever_its_name() {
+fn an_error_names_an_unknown_member_even_with_a_dotted_or_empty_name() {
     one().post("/tickets/list", json!({"a.b": 1})).send().refuses("body.a.b");
     one().post("/tickets/list", json!({"": 1})).send().refuses("body.");
 }
@@ -44,7 +44,7 @@ fn user_ids_in_filters_match_whatever_their_case() {
 }
 
 #[test]
-fn bytes_that_are_no_text_are_refused() {
+fn query_parameters_that_are_not_utf_8_are_refused() {
     one().get("/labels").raw_query("searchTerm=%FF%FE%FF").send().refuses("searchTerm");
     one().get("/tickets").raw_query("ticketId=%FF").send().refuses("ticketId");
 }

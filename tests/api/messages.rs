@@ -119,7 +119,7 @@ fn the_pages_of_a_window_stay_within_its_bounds() {
 }
 
 #[test]
-fn ids_that_do_not_belong_together_are_not_found() {
+fn unknown_ids_and_a_ticket_of_another_conversation_are_not_found() {
     messages().query("ticketId", "t-mail").query("conversationId", "conv-main").send().fails(404);
     messages().query("ticketId", "nobody").query("conversationId", "conv-main").send().fails(404);
     messages().query("ticketId", "t-third").query("conversationId", "nobody").send().fails(404);
@@ -128,7 +128,7 @@ fn ids_that_do_not_belong_together_are_not_found() {
 }
 
 #[test]
-fn one_of_the_ids_is_required() {
+fn the_message_list_requires_a_conversation_id_or_a_ticket_id() {
     let message = messages().send().fails(400);
     assert!(message.starts_with("`conversationId`") || message.starts_with("`ticketId`"), "{message}");
 }

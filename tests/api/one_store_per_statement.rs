@@ -143,7 +143,7 @@ fn check(server: &Server, calls: Vec<(String, Call)>) {
 }
 
 #[test]
-fn a_statement_of_the_api_is_for_one_store() {
+fn every_sql_statement_of_the_api_is_restricted_to_one_store() {
     if !has_postgres() {
         return;
     }
@@ -153,7 +153,7 @@ fn a_statement_of_the_api_is_for_one_store() {
 }
 
 #[test]
-fn a_statement_of_the_settings_api_is_for_one_store() {
+fn every_sql_statement_of_the_settings_api_is_restricted_to_one_store() {
     if !has_postgres() {
         return;
     }
@@ -181,7 +181,7 @@ fn a_statement_of_the_settings_api_is_for_one_store() {
 }
 
 #[test]
-fn a_statement_without_a_store_is_noticed() {
+fn the_check_detects_sql_statements_that_are_not_restricted_to_one_store() {
     for (statement, is_right) in [
         ("SELECT id FROM tickets WHERE store_id = $1 AND id = $2", true),
         (r#"SELECT "tickets"."id" FROM "tickets" WHERE "tickets"."store_id" = $1"#, true),

@@ -109,7 +109,7 @@ fn events_have_a_separate_document() {
 }
 
 #[test]
-fn operations_and_events_are_one_document_of_openapi_3_1() {
+fn the_openapi_3_1_document_contains_both_operations_and_events() {
     let served = one().anonymous().raw("GET", "/openapi-3.1.json").exchange();
     let whole = relative(served.body());
     assert_eq!(whole, serde_json::from_str::<Value>(&printed(&["--3.1"])).expect("the document is JSON"));
@@ -127,7 +127,7 @@ fn operations_and_events_are_one_document_of_openapi_3_1() {
 }
 
 #[test]
-fn the_changes_between_the_revisions_are_a_page_beside_the_documentation() {
+fn the_documentation_links_to_pages_of_changes_between_the_revisions() {
     let page = one().anonymous().raw("GET", "/docs/changes").exchange();
     assert!(page.text.contains("x-pagination-total") && page.text.contains("searchMessages"), "{}", page.text);
     let policy = page.header("content-security-policy").unwrap_or_default();

@@ -85,7 +85,7 @@ fn page_and_total_are_headers_of_the_older_revision_alone() {
 }
 
 #[test]
-fn page_is_echoed_and_has_no_other_effect() {
+fn the_page_parameter_is_echoed_and_has_no_other_effect() {
     for list in lists() {
         let first = list.call.clone().query("pageSize", 2).send();
         let answer = list.call.clone().query("pageSize", 2).query("page", 2).send();
@@ -95,7 +95,7 @@ fn page_is_echoed_and_has_no_other_effect() {
 }
 
 #[test]
-fn page_is_a_whole_number_from_one_in_the_older_revision() {
+fn the_page_parameter_is_a_positive_integer_in_the_older_revision() {
     for list in lists() {
         for bad in ["0", "-1", "1.0", "%2B1", "", "a", "1000000000000000"] {
             let answer = list.call.clone().query("pageSize", 2).raw_query(&format!("page={bad}")).send();
@@ -203,7 +203,7 @@ fn a_cursor_of_another_store_is_refused() {
 /// Sends a request whose cursor was created with other filters or another page size. Asserts that revision A accepts the cursor and
 /// revision B refuses it.
 #[track_caller]
-fn meets_a_changed_request(call: Call) {
+fn check_changed_request(call: Call) {
     let answer = call.send();
     if REV_A {
         answer.ok();
@@ -216,7 +216,7 @@ fn meets_a_changed_request(call: Call) {
 fn a_cursor_with_another_page_size_is_refused_by_the_newer_revision() {
     for list in lists() {
         let cursor = next(&list.call.clone().query("pageSize", 2).send()).expect("a second page");
-        meets_a_changed_request(list.call.clone().query("pageSize", 3).query("cursor", &cursor));
+        check_changed_request(list.call.clone().query("pageSize", 3).query("cursor", &cursor));
     }
 }
 
@@ -235,7 +235,7 @@ fn a_cursor_with_other_filters_is_refused_by_the_newer_revision() {
     ] {
         let cursor = next(&call.clone().send()).expect("a second page");
         call.query("cursor", &cursor).send().ok();
-        meets_a_changed_request(changed.query("cursor", &cursor));
+        check_changed_request(changed.query("cursor", &cursor));
     }
 }
 

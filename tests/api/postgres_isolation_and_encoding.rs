@@ -13,7 +13,7 @@ use crate::{
 const CALLERS: usize = 24;
 
 #[test]
-fn writes_succeed_whatever_isolation_is_the_databases_default() {
+fn writes_succeed_at_every_default_isolation_level_of_the_database() {
     for level in ["repeatable read", "serializable"] {
         let database = Database::with(&[("shop", channels())]);
         let Some((_, name)) = database.postgres.clone() else { return };

@@ -29,7 +29,7 @@ fn logged(settings: Settings<'_>) -> (String, String) {
 }
 
 #[test]
-fn a_request_is_a_line_of_json() {
+fn a_request_is_logged_as_one_line_of_json() {
     let (log, key) = logged(&[("COUNTERPART_LOG", "info"), ("COUNTERPART_LOG_FORMAT", "json")]);
     let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{line}: {error}"))).collect();
     let of = |id: &str| {
@@ -49,7 +49,7 @@ fn a_request_is_a_line_of_json() {
 }
 
 #[test]
-fn a_request_is_a_line_of_text_without_colours() {
+fn a_request_is_logged_as_a_line_of_text_without_colours() {
     let (log, key) = logged(&[("COUNTERPART_LOG", "info")]);
     let line = log.lines().find(|line| line.contains("complaint-7") && line.contains("answered")).expect("the line");
     for part in ["INFO", "answered", "operation=\"addInternalComment\"", "status=200", "store=\"desk\"", &format!("key=\"{key}\"")] {

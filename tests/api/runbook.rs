@@ -44,7 +44,7 @@ fn lines(printed: &str) -> Vec<Value> {
 }
 
 #[test]
-fn a_complaint_leads_to_its_cause_in_three_steps() {
+fn the_runbook_commands_find_the_cause_of_each_complaint() {
     let database = Database::with(&[("shop", channels())]);
     let refusing = Endpoint::replying(|_| ("422 No", json!({"error": "the number is blocked"}).to_string()));
     let failing = Endpoint::replying(|_| ("500 Internal Server Error", String::new()));

@@ -130,7 +130,7 @@ fn results_come_by_relevance_and_then_newest_first() {
 }
 
 #[test]
-fn contacts_are_found_with_the_fields_that_match() {
+fn contact_search_returns_each_contact_with_the_fields_that_matched() {
     if REV_A {
         return;
     }
@@ -193,7 +193,7 @@ fn a_query_is_one_to_150_characters_and_the_page_size_is_fixed() {
 }
 
 #[test]
-fn the_contact_list_is_searched_in_the_order_of_the_revision() {
+fn a_search_in_the_contact_list_uses_the_sort_order_of_the_revision() {
     let (_server, api) = server();
     let expected = if REV_A { ["con-li", "con-tea", "con-mia"] } else { ["con-tea", "con-li", "con-mia"] };
     assert_eq!(listed(&api, json!({"search": "tea"})), expected);

@@ -76,7 +76,7 @@ fn soon(finds: impl Fn() -> bool) {
 }
 
 #[test]
-fn odd_queries_are_answered() {
+fn search_ignores_punctuation_and_refuses_invalid_queries() {
     let (server, api) = server();
     // Each query finds `kim`: punctuation and control characters are ignored, and so are diacritics on Latin letters.
     for query in ["\"kim\"", "kim*", "-kim", "ki", "k", "KIM", "kim\u{301}", "kim\u{0}", "kim\u{fffe}", "(kim", "kim) --", "'kim"] {
@@ -176,7 +176,7 @@ fn an_import_that_replaces_records_replaces_them_in_the_index() {
 }
 
 #[test]
-fn pages_hold_each_existing_row_once_while_messages_arrive() {
+fn search_pages_list_each_existing_message_once_while_new_messages_arrive() {
     if REV_A {
         return;
     }

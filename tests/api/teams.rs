@@ -19,7 +19,7 @@ fn teams_come_oldest_first_with_their_members() {
 }
 
 #[test]
-fn a_user_limits_teams_to_those_that_contain_it() {
+fn the_user_filter_lists_only_teams_that_contain_the_user() {
     let of = |user: &str| one().get("/teams").query("userId", user).send();
     of(BO).lists(&["team-sales"]);
     of(GHOST).lists(&["team-sales"]);
@@ -31,7 +31,7 @@ fn a_user_limits_teams_to_those_that_contain_it() {
 }
 
 #[test]
-fn members_who_are_known_are_expanded_in_their_place() {
+fn known_team_members_are_expanded_in_place_and_unknown_ids_stay() {
     let answer = one().get("/teams").query("expand", "users").send();
     assert_eq!(answer.row("team-sales")["users"], json!([{"id": BO, "name": "Bo Agent"}, GHOST, {"id": ANN, "name": "Ann Owner"}]));
     let kim = if REV_A { json!([{"id": NAMELESS, "name": "kim"}]) } else { json!([NAMELESS]) };

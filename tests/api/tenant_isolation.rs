@@ -51,7 +51,7 @@ fn the_ids_of_another_store_match_nothing_in_filters() {
 }
 
 #[test]
-fn a_shared_id_means_each_stores_own_record() {
+fn an_id_used_in_two_stores_returns_the_record_of_the_callers_store() {
     let two = &world().two;
     let name = |data: serde_json::Value, property: &str| data[property].clone();
     assert_eq!(name(two.get("/contacts").query("contactId", "con-mia").send().ok(), "fullName"), "Contact of two");

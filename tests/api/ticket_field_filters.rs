@@ -34,7 +34,7 @@ fn refused(filter: Value) {
 }
 
 #[test]
-fn the_tickets_of_the_lab_have_the_expected_values() {
+fn the_fixture_tickets_have_the_expected_field_values() {
     let answer = list(json!({"accountIds": ["acc-lab"]}));
     answer.lists(&["t-f1", "t-f2", "t-f3", "t-f4"]);
     assert_eq!(answer.row("t-f1")["ticketFields"], lab_fields()[0]);
@@ -42,7 +42,7 @@ fn the_tickets_of_the_lab_have_the_expected_values() {
 }
 
 #[test]
-fn every_field_can_be_empty_or_not() {
+fn every_field_can_be_filtered_by_is_empty_and_is_not_empty() {
     for (field, set) in [
         ("f-text", &[1, 2, 3][..]),
         ("f-int", &[1, 2, 3]),
@@ -100,7 +100,7 @@ fn wildcards_in_a_value_stand_for_themselves() {
 }
 
 #[test]
-fn text_is_one_of_several() {
+fn text_can_be_filtered_by_a_list_of_values() {
     finds("f-text", "is_one_of", json!(["Alpha one", "Ｂｅｔａ", "nothing"]), &[1, 3]);
     finds("f-text", "is_not_one_of", json!(["Alpha one", "Ｂｅｔａ"]), &[2, 4]);
 }
@@ -165,14 +165,14 @@ fn a_number_that_cannot_be_stored_exactly_is_refused() {
 }
 
 #[test]
-fn booleans_are_equal_or_not() {
+fn booleans_can_be_filtered_by_equal_and_not_equal() {
     finds("f-flag", "equal", json!(true), &[1]);
     finds("f-flag", "equal", json!(false), &[2]);
     finds("f-flag", "not_equal", json!(true), &[2, 3, 4]);
 }
 
 #[test]
-fn several_values_contain_any_all_or_none() {
+fn multi_value_fields_can_be_filtered_by_any_all_or_none() {
     finds("f-multi", "contains_any", json!(["a", "d"]), &[1, 3]);
     finds("f-multi", "contains_all", json!(["b", "c"]), &[2, 3]);
     finds("f-multi", "contains_all", json!(["b", "b"]), &[1, 2, 3]);

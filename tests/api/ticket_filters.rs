@@ -23,14 +23,14 @@ fn statuses_choose_open_closed_or_all() {
 }
 
 #[test]
-fn both_statuses_show_snoozed_tickets_too() {
+fn filtering_by_both_statuses_includes_snoozed_tickets() {
     let expected = [&OPEN[..15], &["t-mail"], &HISTORY].concat();
     list(json!({"statuses": ["open", "closed"]})).lists(&expected);
     list(json!({"statuses": ["closed", "open"]})).lists(&expected);
 }
 
 #[test]
-fn a_conversation_alone_gives_its_history_in_the_newer_revision() {
+fn a_conversation_filter_alone_includes_closed_tickets_in_the_newer_revision() {
     let expected: &[&str] = if REV_A { &["t-third"] } else { &HISTORY };
     list(json!({"conversationId": "conv-main"})).lists(expected);
     for absent in [
@@ -51,7 +51,7 @@ fn a_conversation_alone_gives_its_history_in_the_newer_revision() {
 }
 
 #[test]
-fn a_conversation_with_another_filter_gives_open_tickets() {
+fn a_conversation_filter_with_another_filter_lists_only_open_tickets() {
     for other in [json!({"isFollowUp": true}), json!({"statuses": ["open"]}), json!({"accountIds": ["acc-line"]})] {
         let mut body = other;
         body["conversationId"] = json!("conv-main");
@@ -60,7 +60,7 @@ fn a_conversation_with_another_filter_gives_open_tickets() {
 }
 
 #[test]
-fn a_conversation_alone_shows_the_snoozed_but_not_the_spam() {
+fn a_conversation_filter_alone_includes_snoozed_tickets_but_not_spam() {
     list(json!({"conversationId": "conv-mail"})).lists(if REV_A { &[] } else { &["t-mail"] });
     list(json!({"conversationId": "conv-mail", "statuses": ["open"]})).lists(&[]);
     list(json!({"conversationId": "conv-spam"})).lists(&[]);
@@ -96,7 +96,7 @@ fn an_unknown_id_in_a_filter_matches_nothing() {
 }
 
 #[test]
-fn resolution_statuses_include_those_without_one() {
+fn the_resolution_status_none_matches_tickets_without_a_resolution() {
     let all = |statuses: Value| list(json!({"statuses": ["open", "closed"], "resolutionStatuses": statuses}));
     all(json!(["human"])).lists(&["t-first"]);
     all(json!(["automation", "ai_full_resolution"])).lists(&["t-woke", "t-second"]);
@@ -121,18 +121,18 @@ fn unassigned_and_assignees_exclude_each_other() {
 }
 
 #[test]
-fn follow_ups_can_be_chosen_or_left_out() {
+fn the_follow_up_filter_selects_or_excludes_follow_up_tickets() {
     list(json!({"isFollowUp": true})).lists(&["t-third"]);
     list(json!({"isFollowUp": false})).lists(&OPEN[..15]);
 }
 
 #[test]
-fn filters_narrow_each_other() {
+fn a_ticket_is_listed_only_if_all_filters_match() {
     list(json!({"assigneeUserIds": [BO], "accountIds": ["acc-wa", "acc-line"], "isFollowUp": false})).lists(&["t-woke"]);
 }
 
 #[test]
-fn labels_are_those_of_the_conversation() {
+fn the_label_filter_matches_the_labels_of_the_conversation() {
     let labels = |operator: &str, ids: Value| list(json!({"advancedFilters": {"labels": {"operator": operator, "labelIds": ids}}}));
     labels("contains_any", json!(["lab-vip", "lab-late"])).lists(&["t-quiet", "t-third"]);
     labels("contains_all", json!(["lab-vip", "lab-late"])).lists(&["t-third"]);
@@ -168,7 +168,7 @@ fn waiting_counts_from_the_first_unanswered_message_and_ignores_automatic_answer
 }
 
 #[test]
-fn only_open_tickets_wait() {
+fn the_waiting_filter_matches_only_open_tickets() {
     advanced(json!({"waitingForReply": {"value": 1}})).lists(&["t-wait", "t-gone", "t-drunk", "t-woke", "t-mail"]);
     list(json!({"statuses": ["closed"], "advancedFilters": {"waitingForReply": {"value": 0}}})).lists(&[]);
 }
@@ -182,7 +182,7 @@ fn waiting_takes_a_whole_number_of_minutes() {
 }
 
 #[test]
-fn opening_time_is_between_inclusively_and_greater_or_less_strictly() {
+fn opening_time_between_includes_its_bounds_and_greater_or_less_exclude_them() {
     let opened = |filter: Value| advanced(json!({"openedAt": filter}));
     let (low, high) = (at("03-03T08:00"), at("03-05T08:00"));
     opened(json!({"operator": "between", "min": low, "max": high})).lists(&["t-third", "t-second"]);
@@ -208,7 +208,7 @@ fn opening_times_finer_than_a_millisecond_neither_miss_nor_add_tickets() {
 }
 
 #[test]
-fn opening_time_needs_its_bounds_in_order() {
+fn the_opening_time_filter_requires_valid_operands_and_ordered_bounds() {
     let (low, high) = (at("03-03T08:00"), at("03-05T08:00"));
     for filter in [
         json!({"operator": "between", "min": low}),
@@ -228,7 +228,7 @@ fn opening_time_needs_its_bounds_in_order() {
 }
 
 #[test]
-fn a_value_of_the_wrong_type_or_set_is_refused_by_name() {
+fn an_error_names_the_filter_with_a_wrong_type_or_unknown_value() {
     for (body, field) in [
         (json!({"statuses": "open"}), "body.statuses"),
         (json!({"statuses": ["Open"]}), "body.statuses[0]"),

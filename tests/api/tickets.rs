@@ -70,7 +70,7 @@ fn a_single_ticket_is_found_in_every_state() {
 }
 
 #[test]
-fn both_revisions_show_the_channel_that_only_one_of_them_lists() {
+fn both_revisions_return_a_channel_that_only_the_newer_one_documents() {
     assert_eq!(ticket(one(), "t-drunk").ok()["channel"], "drunken_lullabies");
 }
 
@@ -101,7 +101,7 @@ fn a_single_ticket_carries_no_pagination_headers() {
 }
 
 #[test]
-fn the_list_holds_whole_tickets() {
+fn the_ticket_list_returns_tickets_with_all_their_properties() {
     assert_eq!(list(json!({})).row("t-third"), third());
 }
 

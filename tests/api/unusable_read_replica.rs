@@ -12,7 +12,7 @@ use crate::{
 const UNREACHABLE_URL: &str = "postgres://postgres@127.0.0.1:1/nothing";
 
 #[test]
-fn sqlite_refuses_a_standby_and_postgres_works_without_an_unusable_one() {
+fn sqlite_refuses_a_read_replica_and_postgres_falls_back_to_the_primary() {
     let database = Database::with(&[("one", fixture::one())]);
     if database.url.starts_with("sqlite:") {
         let complaint = database.fails(&["serve", "--listen", "127.0.0.1:0", "--read-url", UNREACHABLE_URL]);

@@ -35,7 +35,7 @@ fn all_users_are_listed_and_the_older_revision_names_the_invited_ones() {
 }
 
 #[test]
-fn one_user_is_a_list_of_one_and_an_unknown_one_an_empty_list() {
+fn the_user_id_filter_lists_a_known_user_and_nothing_if_unknown() {
     user(BO).lists(&["seat-bo"]);
     user(&BO.to_uppercase()).lists(&["seat-bo"]);
     user(GHOST).lists(&[]);
@@ -50,7 +50,7 @@ fn a_user_id_is_a_uuid() {
 }
 
 #[test]
-fn a_role_replaces_its_id_on_request() {
+fn expanding_the_role_replaces_the_role_id() {
     let answer = one().get("/users").query("expand", "role").send();
     let mut owner = json!({"id": "seat-ann", "userId": ANN, "name": "Ann Owner", "role": {"id": "role-owner", "name": "Owner"}});
     assert_eq!(answer.row("seat-ann"), owner);

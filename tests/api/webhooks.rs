@@ -184,7 +184,7 @@ fn an_invalid_webhook_is_refused() {
 }
 
 #[test]
-fn events_are_delivered_as_they_are_printed() {
+fn webhooks_deliver_the_same_bytes_that_the_events_command_prints() {
     let server = Server::start_with(Database::with(&[("shop", channels())]), PRIVATE);
     let (database, api) = (&server.database, server.api("shop", &ALL_SCOPES));
     let (all, sent) = (Endpoint::open(), Endpoint::open());
@@ -247,7 +247,7 @@ fn events_are_delivered_as_they_are_printed() {
 }
 
 #[test]
-fn nothing_connects_to_this_machine_unless_it_is_allowed() {
+fn webhook_deliveries_to_loopback_addresses_are_refused_by_default() {
     let server = Server::start_with(Database::with(&[("shop", channels())]), &[]);
     let database = &server.database;
     let endpoint = Endpoint::open();
@@ -267,7 +267,7 @@ fn nothing_connects_to_this_machine_unless_it_is_allowed() {
 }
 
 #[test]
-fn after_a_kill_only_what_was_in_flight_is_sent_again() {
+fn after_a_kill_only_webhook_deliveries_in_flight_are_sent_again() {
     let server = Server::start_with(Database::with(&[("shop", channels())]), PRIVATE);
     let api = server.api("shop", &ALL_SCOPES);
     let endpoint = Endpoint::open();

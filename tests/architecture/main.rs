@@ -137,7 +137,7 @@ fn none(what: &str, breaches: impl Iterator<Item = String>) {
 }
 
 #[test]
-fn a_room_imports_only_from_the_rooms_beneath_it() {
+fn a_top_level_module_imports_only_from_the_modules_below_it() {
     let lines = lines("src");
     let mut breaches = Vec::new();
     for (at, line) in lines.iter().enumerate() {
@@ -152,13 +152,13 @@ fn a_room_imports_only_from_the_rooms_beneath_it() {
 }
 
 #[test]
-fn every_folder_and_file_of_the_sources_is_a_known_room() {
+fn every_source_file_belongs_to_a_listed_top_level_module() {
     let known = |room: &str| ["main", "lib"].contains(&room) || MAY_IMPORT.iter().any(|(name, _)| *name == room);
     none("unknown rooms", lines("src").iter().filter(|line| line.number == 1 && !known(&line.room)).map(Line::at));
 }
 
 #[test]
-fn only_the_store_knows_the_database() {
+fn only_the_store_module_uses_database_libraries() {
     let lines = lines("src");
     let names =
         ["sea_orm", "sqlx::", "sea_query", "libsqlite3_sys", "rusqlite", "use tokio_postgres", " tokio_postgres::", "&tokio_postgres::"];
@@ -166,7 +166,7 @@ fn only_the_store_knows_the_database() {
 }
 
 #[test]
-fn the_domain_is_pure() {
+fn the_domain_module_uses_no_network_files_or_environment() {
     // The domain may use the IP address types of `std::net`, which are plain data, but not its sockets and name look-ups.
     let names =
         ["poem", "tokio", "std::env", "std::fs", "TcpStream", "TcpListener", "UdpSocket", "ToSocketAddrs", "SystemTime::now", "reqwest"];
@@ -174,14 +174,14 @@ fn the_domain_is_pure() {
 }
 
 #[test]
-fn the_comparison_of_documents_stands_alone() {
+fn the_openapi_diff_crate_uses_no_server_code_network_files_or_environment() {
     let names = ["counterpart", "poem", "tokio", "clap", "std::env", "std::fs", "std::net", "SystemTime::now", "reqwest"];
     none("the comparison reaches outside", lines("openapi-diff/src").iter().filter(|line| contains(line, &names)).map(Line::at));
 }
 
 /// The crates poem and poem-openapi depend on an unmaintained YAML crate. No other crate in Cargo.lock may depend on it.
 #[test]
-fn the_unmaintained_yaml_library_comes_with_poem_alone() {
+fn only_the_poem_crates_depend_on_the_unmaintained_yaml_crate() {
     let lock = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.lock")).unwrap();
     let dependents =
         lock.split("[[package]]\n").filter(|package| package.contains("\n \"serde_yaml\"") || package.contains("\n \"serde_yml\""));
@@ -190,7 +190,7 @@ fn the_unmaintained_yaml_library_comes_with_poem_alone() {
 }
 
 #[test]
-fn services_and_the_store_see_neither_http_nor_the_wire() {
+fn services_and_the_store_use_neither_http_nor_wire_types() {
     let names = ["poem", "revision::", "wire::"];
     let inner = ["service", "store", "search", "delivery"];
     none(
@@ -200,7 +200,7 @@ fn services_and_the_store_see_neither_http_nor_the_wire() {
 }
 
 #[test]
-fn http_names_neither_revision() {
+fn the_http_module_names_no_particular_api_revision() {
     let names = ["revision::a::", "revision::b::", "revision::{a", "revision::{b", "revision::a;", "revision::b;"];
     none("a revision by name", lines("src").iter().filter(|line| line.room == "http" && contains(line, &names)).map(Line::at));
 }
@@ -255,7 +255,7 @@ fn modules_that_only_declare_modules_hold_no_logic() {
 }
 
 #[test]
-fn exemptions_give_their_reason() {
+fn lint_exemptions_use_expect_instead_of_allow() {
     let lines = lines("src");
     none("a bare #[allow]", lines.iter().filter(|line| contains(line, &["#[allow(", "#![allow("])).map(Line::at));
 }

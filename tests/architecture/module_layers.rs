@@ -155,7 +155,7 @@ fn expand(tree: &str, prefix: &str, paths: &mut Vec<String>) {
 }
 
 /// Returns the violations of the layers: each import from a layer above that of the importing module.
-fn upwards(room: &Room) -> Vec<String> {
+fn layer_violations(room: &Room) -> Vec<String> {
     let named: Vec<(usize, &str)> =
         (0..).zip(room.layers).flat_map(|(rank, modules)| modules.iter().map(move |module| (rank, *module))).collect();
     let layer = |module: &str| {
@@ -173,7 +173,7 @@ fn upwards(room: &Room) -> Vec<String> {
 }
 
 /// Returns the modules that import themselves through other modules.
-fn circles(room: &Room) -> Vec<String> {
+fn import_cycles(room: &Room) -> Vec<String> {
     let imports = imports_within(room);
     assert!(imports.iter().map(|(_, imported)| imported.len()).sum::<usize>() > 50, "the imports of {} were not read", room.name);
     let imported = |module: &str| imports.iter().find(|(name, _)| name == module).map_or(&[][..], |(_, imported)| imported);
@@ -196,17 +196,17 @@ fn circles(room: &Room) -> Vec<String> {
 }
 
 #[test]
-fn the_store_imports_one_way_from_nouns_to_drivers() {
-    none("a module of the store imports from a layer above its own", upwards(&STORE).into_iter());
+fn store_modules_import_only_from_their_own_or_lower_layers() {
+    none("a module of the store imports from a layer above its own", layer_violations(&STORE).into_iter());
 }
 
 #[test]
-fn http_imports_one_way_from_pages_to_machinery() {
-    none("a module of http imports from a layer above its own", upwards(&HTTP).into_iter());
+fn http_modules_import_only_from_their_own_or_lower_layers() {
+    none("a module of http imports from a layer above its own", layer_violations(&HTTP).into_iter());
 }
 
 #[test]
-fn no_module_imports_itself_through_others() {
-    none("modules of the store import each other in a circle", circles(&STORE).into_iter());
-    none("modules of http import each other in a circle", circles(&HTTP).into_iter());
+fn store_and_http_modules_have_no_circular_imports() {
+    none("modules of the store import each other in a circle", import_cycles(&STORE).into_iter());
+    none("modules of http import each other in a circle", import_cycles(&HTTP).into_iter());
 }

@@ -45,7 +45,7 @@ fn defined(code: &str) -> Option<&str> {
 }
 
 #[test]
-fn a_type_name_stands_for_one_thing() {
+fn no_type_name_is_defined_in_several_files_unless_listed() {
     let mut files: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut tests_of = String::new();
     for line in lines("src") {

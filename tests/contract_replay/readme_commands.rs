@@ -28,7 +28,7 @@ fn free_port() -> u16 {
 
 #[test]
 #[ignore = "needs a binary of each revision: tests/all.sh runs it"]
-fn the_readme_replays_between_two_demos() {
+fn the_replay_commands_of_the_readme_work_with_two_demo_servers() {
     let folder = tempfile::tempdir().expect("a folder");
     let [older, newer] = binaries();
     let (old_port, new_port) = (free_port().to_string(), free_port().to_string());

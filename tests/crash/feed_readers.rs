@@ -96,7 +96,7 @@ fn kill(mut copy: Child) {
 }
 
 #[test]
-fn feeds_and_copies_lose_nothing_when_server_and_reader_are_killed() {
+fn event_feeds_and_store_copies_miss_nothing_when_server_and_copy_are_killed() {
     let (cycles, writes) = (setting("COUNTERPART_CRASH_CYCLES").unwrap_or(CYCLES), setting("COUNTERPART_FEED_WRITES").unwrap_or(0));
     let seed = seed();
     let database = Database::fresh();

@@ -105,7 +105,7 @@ struct StoreUnderLoad {
 }
 
 #[test]
-fn a_killed_server_loses_nothing_that_it_answered_and_leaves_nothing_half_done() {
+fn a_killed_server_loses_no_answered_write_and_leaves_no_partial_write() {
     let cycles = setting("COUNTERPART_CRASH_CYCLES").unwrap_or(CYCLES);
     let seed = seed();
 

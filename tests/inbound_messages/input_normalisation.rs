@@ -26,7 +26,7 @@ fn numbered(number: usize) -> String {
 }
 
 #[test]
-fn a_whatsapp_thread_is_one_however_its_phone_is_spelled() {
+fn all_spellings_of_a_phone_belong_to_one_whatsapp_thread() {
     everywhere(|world| {
         let messages: Vec<Value> = SPELLINGS.iter().enumerate().map(|(n, spelled)| message("wa", spelled, &numbered(n))).collect();
         let answers = world.receive(&messages);
@@ -43,7 +43,7 @@ fn a_whatsapp_thread_is_one_however_its_phone_is_spelled() {
 /// Older builds did not normalise the `referenceId` of a conversation. The test stores reference ids as these builds did, and receives
 /// messages with the same phone number. The messages must continue the stored conversations.
 #[test]
-fn a_whatsapp_thread_with_another_spelling_of_its_phone_continues() {
+fn a_message_continues_a_whatsapp_thread_stored_with_another_phone_spelling() {
     everywhere(|world| {
         for (n, former) in ["66812345678", "66812345678@c.us", "66812345678@s.whatsapp.net", "66812345678:3@c.us"].iter().enumerate() {
             let first = world.one(message("wa", former, &numbered(n)));
@@ -105,7 +105,7 @@ fn an_import_normalises_the_references_of_whatsapp_threads() {
 /// A store that is older than the normalisation of phone numbers may have references in any spelling, and several conversations for one
 /// number. Its export flags these conversations with `asStored`, so that an import accepts them unchanged.
 #[test]
-fn an_export_of_other_references_is_imported() {
+fn an_import_accepts_exported_whatsapp_references_that_are_not_normalised() {
     everywhere(|world| {
         let as_stored = |record: Value| with(record, json!({"asStored": true}));
         let mut records = known(json!({}), &[]);
@@ -252,7 +252,7 @@ fn at(time: &Value) -> i64 {
 }
 
 #[test]
-fn half_a_surrogate_pair_is_replaced() {
+fn an_unpaired_surrogate_in_a_message_is_replaced() {
     everywhere(|world| {
         let line = r#"{"accountId":"li","referenceId":"t","externalId":"x","sender":{"id":"u","name":"Mali \ud83d"},"text":"\ude00 \ud83d\ude00"}"#;
         let answers = parsed(&world.ok(&["message", "receive", "--store", "s"], line));

@@ -276,7 +276,7 @@ fn a_new_thread_creates_contact_conversation_and_ticket() {
 }
 
 #[test]
-fn a_known_thread_keeps_its_ticket_and_counts() {
+fn messages_in_an_existing_thread_keep_its_ticket_and_are_counted() {
     everywhere(|world| {
         let sent = |external: &str, at: &str, text: &str| with(message("li", "t", external), json!({"sentAt": at, "text": text}));
         let answers = world.receive(&[
@@ -304,7 +304,7 @@ fn a_known_thread_keeps_its_ticket_and_counts() {
 }
 
 #[test]
-fn a_known_contact_gets_another_thread() {
+fn a_new_thread_belongs_to_the_contact_with_the_same_phone_or_email() {
     everywhere(|world| {
         world.import(&known(json!({}), &[]));
         for (message, place) in [
@@ -351,7 +351,7 @@ fn a_closed_ticket_reopens_within_the_window() {
 /// A ticket is sorted by the time of the newest message that belongs to it. The test receives messages with different times, and checks the
 /// sort times of three tickets.
 #[test]
-fn a_message_sorts_the_ticket_that_it_belongs_to() {
+fn a_message_updates_the_sort_time_of_the_ticket_it_belongs_to() {
     everywhere(|world| {
         let day = |day: u32| format!("2026-01-{day:02}T00:00:00.000Z");
         let former =
@@ -395,7 +395,7 @@ fn spam_opens_no_ticket_and_a_message_ends_a_snooze() {
 }
 
 #[test]
-fn a_bad_line_ends_the_command_after_the_lines_before_it() {
+fn message_receive_stops_at_an_invalid_line_and_keeps_earlier_messages() {
     everywhere(|world| {
         let good = message("li", "t", "x1");
         for (bad, said) in [

@@ -177,7 +177,7 @@ fn is_ticked(value: &str) -> String {
 }
 
 #[test]
-fn a_link_opens_one_session_which_signing_out_ends() {
+fn a_sign_in_link_works_once_and_signing_out_ends_its_session() {
     let visit = BrowserSession::begin();
     visit.go(&visit.page());
     visit.reads("//*[@id='gate-help']", "counterpart settings link");
@@ -391,7 +391,7 @@ fn a_key_is_created_with_the_keyboard_only() {
 }
 
 #[test]
-fn deliveries_are_watched_and_replayed() {
+fn the_page_shows_webhook_deliveries_and_replays_them() {
     let (visit, endpoint) = (BrowserSession::of_owner(), Endpoint::open());
     let shop = visit.server.api(STORE, &["tickets:write"]);
     let close = |ticket: &str| shop.post("/tickets/close", json!({"ticketId": ticket})).send().ok();
@@ -474,7 +474,7 @@ fn deliveries_are_watched_and_replayed() {
 }
 
 #[test]
-fn long_logs_are_read_in_pages_and_nothing_is_wider_than_a_phone() {
+fn long_logs_are_paged_and_the_page_fits_the_width_of_a_phone() {
     let visit = BrowserSession::begin();
     let endpoint = Endpoint::open();
     let word = "averylongwordwithoutanyplacetobreakit".repeat(2);

@@ -62,7 +62,7 @@ fn drafts_are_reviewed_beside_their_conversation() {
 }
 
 #[test]
-fn access_bridges_and_seats_are_kept_on_the_page() {
+fn account_access_bridges_and_seats_are_managed_on_the_page() {
     let visit = BrowserSession::of_owner();
     visit.turn_to("Accounts");
     let account = "//section[@id='accounts']//li[.//*[.='Account acc-line']]";
@@ -131,7 +131,7 @@ fn sessions_tokens_and_links_are_listed_and_ended() {
 /// Without SMTP settings, the sign-in page names the command that prints a sign-in link. With SMTP settings, a user asks for a link by
 /// e-mail, with the keyboard. After too many requests the user has to wait.
 #[test]
-fn a_link_by_e_mail_is_asked_for_at_the_gate() {
+fn a_sign_in_link_by_e_mail_is_requested_on_the_sign_in_page() {
     let plain = BrowserSession::begin();
     plain.go(&plain.page());
     plain.sees("//*[@id='gate-help']");
@@ -158,7 +158,7 @@ fn a_link_by_e_mail_is_asked_for_at_the_gate() {
 
 /// After the user chose Thai, the page is in Thai. It is still in Thai after it was loaded again.
 #[test]
-fn the_page_is_read_in_thai() {
+fn the_settings_page_can_be_switched_to_thai() {
     let visit = BrowserSession::of_owner();
     visit.reads("//*[@id='zone']", "Times are in the time zone ");
     visit.script("const list = document.querySelector('#language'); list.value = 'th'; list.dispatchEvent(new Event('change'))");

@@ -46,14 +46,14 @@ fn records_that_a_server_created_are_compared_in_order() {
 }
 
 #[test]
-fn a_status_comes_with_what_was_answered() {
+fn a_status_difference_includes_the_error_message_or_ids_of_each_answer() {
     let (refused, found) = (json!({ "error": { "message": "no" } }), json!({ "data": [{ "id": "t" }] }));
     let differences = comparison().differences(&[answer(400, &[], &refused), answer(200, &[], &found)]);
     assert_eq!(differences, [Difference { place: "status".to_owned(), sides: [json!([400, "no"]), json!([200, ["t"]])] }]);
 }
 
 #[test]
-fn values_by_chance_are_compared_by_their_form() {
+fn generated_ids_and_recent_times_are_compared_only_by_their_format() {
     let found = |comparison: &Comparison, old: &str, new: &str| !places(comparison, &json!(old), &json!(new)).is_empty();
     let strict = comparison();
     assert!(!found(&strict, "2026-06-01T08:00:00.000Z", "2026-06-01T08:20:00.000Z"), "both are recent");
@@ -99,7 +99,7 @@ fn replayed(lines: &str, answers: &[[Answer; 2]]) -> Replayed {
 }
 
 #[test]
-fn a_difference_is_documented_by_a_change_by_a_note_or_not_at_all() {
+fn a_difference_is_explained_only_by_a_reported_change_or_matching_note() {
     let rows = |rows: Value| answer(200, &[], &json!({ "data": rows }));
     let gone = [rows(json!([{ "id": "a", "tag": "x" }])), rows(json!([{ "id": "a" }]))];
     let found = replayed(r#"{"call": "GET /pets"}"#, std::slice::from_ref(&gone));
@@ -118,7 +118,7 @@ fn a_difference_is_documented_by_a_change_by_a_note_or_not_at_all() {
 }
 
 #[test]
-fn an_operation_that_is_new_and_a_cause_that_is_unknown() {
+fn a_new_operation_explains_a_difference_and_an_unknown_cause_does_not() {
     let (missing, rows) = (answer(404, &[], &json!({})), answer(200, &[], &json!({ "data": [{ "id": "t" }] })));
     let found = replayed(r#"{"call": "GET /toys"}"#, &[[missing.clone(), rows.clone()]]);
     assert!(found.unexplained.is_empty() && found.seen.contains("GET /toys: operation-added operation"), "{}", found.text());
@@ -128,7 +128,7 @@ fn an_operation_that_is_new_and_a_cause_that_is_unknown() {
 }
 
 #[test]
-fn an_answer_that_its_document_refuses_is_a_fault() {
+fn an_answer_that_violates_its_document_or_expected_status_is_a_fault() {
     let bad = answer(200, &[], &json!({ "data": [{ "id": 7 }] }));
     let found = replayed(r#"{"call": "GET /pets"}"#, &[[bad.clone(), bad]]);
     assert_eq!(found.unexplained[0].faults, ["old: body/data/0/id breaks type: 7", "new: body/data/0/id breaks type: 7"]);
@@ -138,7 +138,7 @@ fn an_answer_that_its_document_refuses_is_a_fault() {
 }
 
 #[test]
-fn lines_that_are_no_requests_are_named_by_their_number() {
+fn errors_for_invalid_corpus_lines_give_the_line_number() {
     let reason = |line: &str| corpus(&format!("{{\"call\": \"GET /pets\"}}\n\n{line}")).expect_err("no request").to_string();
     for (line, said) in [
         ("{", "line 3 is no request such as {\"call\": \"GET /pets\"}: EOF"),
@@ -153,7 +153,7 @@ fn lines_that_are_no_requests_are_named_by_their_number() {
 }
 
 #[test]
-fn examples_come_from_both_documents() {
+fn example_requests_come_from_both_documents() {
     let [old, new] = documents();
     let requests: Vec<_> = examples(&old, &new).iter().map(ToString::to_string).collect();
     // In the old document, `GET /pets` needs no parameter. In the new document it requires a parameter without an example, so only the old

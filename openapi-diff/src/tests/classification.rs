@@ -78,7 +78,7 @@ fn object(property: &str, required: bool) -> Value {
 }
 
 #[test]
-fn variants_that_overlap_refuse_values() {
+fn overlapping_one_of_variants_refuse_values_that_match_both() {
     let one = |variants: &[Value]| json!({ "oneOf": variants });
     let any = |variants: &[Value]| json!({ "anyOf": variants });
     let closed = |property: &str| {
@@ -202,7 +202,7 @@ fn a_variant_is_new_only_if_no_variant_accepted_its_values() {
 }
 
 #[test]
-fn a_schema_behind_a_discriminator_value_may_have_another_name() {
+fn renaming_the_schema_of_a_discriminator_value_is_classified_as_unknown() {
     let choice = |dog: &str| {
         json!({ "oneOf": [named(dog), named("Cat")], "discriminator": { "propertyName": "kind", "mapping": {
             "dog": format!("#/components/schemas/{dog}"), "cat": "#/components/schemas/Cat"
@@ -213,7 +213,7 @@ fn a_schema_behind_a_discriminator_value_may_have_another_name() {
 }
 
 #[test]
-fn keywords_are_decided_by_the_values_that_they_accept() {
+fn keyword_changes_are_classified_by_the_values_that_they_accept() {
     let object = |more: Value| {
         let mut object = json!({ "type": "object", "properties": { "a": { "type": "string" }, "b": { "type": "string" } } });
         object.as_object_mut().expect("an object").extend(more.as_object().cloned().unwrap_or_default());
@@ -327,7 +327,7 @@ fn query(parameter: &Value) -> Value {
 }
 
 #[test]
-fn a_value_in_a_query_is_text() {
+fn type_changes_of_query_parameters_are_classified_by_their_text_form() {
     let typed = |kind: &str| json!({ "schema": { "type": kind } });
     let list = |more: Value| {
         let mut parameter = json!({ "schema": { "type": "array", "items": { "type": "string" } } });
@@ -358,7 +358,7 @@ fn a_value_in_a_query_is_text() {
 }
 
 #[test]
-fn credentials_beyond_the_needed_ones_are_accepted() {
+fn requiring_fewer_credentials_is_compatible_and_requiring_others_is_breaking() {
     let document = |security: Value| json!({ "openapi": "3.0.3", "info": {}, "paths": { "/a": { "get": { "security": security, "responses": {} } } } });
     for (old, new, expected) in [
         (json!([{ "k": [], "l": [] }]), json!([{ "k": [] }]), Compatible),
@@ -396,7 +396,7 @@ fn merge_keys_of_yaml_are_merged() {
 }
 
 #[test]
-fn numbers_of_yaml_keep_their_kind() {
+fn yaml_numbers_are_read_as_integers_or_floats_as_written() {
     let read = |number: &str| {
         Document::read(&format!("openapi: 3.0.3\npaths: {{}}\ncomponents: {{schemas: {{A: {{maximum: {number}}}}}}}")).expect("a document")
     };

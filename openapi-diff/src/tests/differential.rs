@@ -292,7 +292,7 @@ fn counter_example(
 }
 
 #[test]
-fn the_referee_confirms_compatible_changes_and_witnesses() {
+fn the_referee_validator_confirms_compatible_changes_and_witnesses() {
     let found = run(0xBADC_0FFE, 250);
     assert!(found.compatible > 50 && found.instances > 30_000, "{found:?}");
     assert!(found.witnesses * 2 > found.breaking_changes, "{found:?}");
@@ -300,6 +300,6 @@ fn the_referee_confirms_compatible_changes_and_witnesses() {
 
 #[test]
 #[ignore = "takes minutes"]
-fn the_referee_confirms_many_pairs() {
+fn the_referee_validator_confirms_many_random_schema_pairs() {
     run(0x00C0_FFEE, 10_000);
 }

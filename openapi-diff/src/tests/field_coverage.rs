@@ -291,7 +291,7 @@ impl Tally {
 }
 
 #[test]
-fn at_least_95_in_100_changes_of_a_field_are_classed() {
+fn at_least_95_percent_of_field_changes_are_classified() {
     let mut tally = Tally::default();
     let [both, old, new] = keywords();
     for (version, list) in [("3.0.3", &both), ("3.1.0", &both), ("3.0.3", &old), ("3.1.0", &new)] {

@@ -114,7 +114,7 @@ fn fingerprints_do_not_depend_on_names_of_path_parameters() {
 }
 
 #[test]
-fn equal_meaning_is_no_change() {
+fn edits_that_do_not_change_the_meaning_are_not_reported() {
     let (old, mut new) = (base_document::base(), base_document::base());
     let schemas = &mut new["components"]["schemas"];
     // None of these edits may be reported: a schema repeats a property of its base schema, lists change their order, annotations change,

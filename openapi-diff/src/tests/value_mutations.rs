@@ -47,7 +47,7 @@ fn changed(value: &Value) -> Value {
 }
 
 /// Edits each leaf (scalar or empty value) below a pointer, one at a time. Returns the leaves whose edit causes no change in the report.
-fn silent(whole: &Value, below: &str, checked: &mut usize) -> Vec<String> {
+fn unreported_values(whole: &Value, below: &str, checked: &mut usize) -> Vec<String> {
     let mut found = Vec::new();
     let names = below.ends_with("/schemas") || below.ends_with("/paths");
     leaves(whole.pointer(below).expect("a part of the document"), below, names, &mut found);
@@ -97,10 +97,10 @@ fn each_changed_value_of_the_committed_documents_is_reported() {
             let (mut checked, mut missed, mut done) = (0, Vec::new(), BTreeSet::new());
             for (path, method, document) in &small {
                 let operation = format!("/paths/{}/{method}", path.replace('/', "~1"));
-                missed.extend(silent(document, &operation, &mut checked));
+                missed.extend(unreported_values(document, &operation, &mut checked));
                 for name in document["components"]["schemas"].as_object().expect("schemas").keys() {
                     if done.insert(name.clone()) {
-                        missed.extend(silent(document, &format!("/components/schemas/{name}"), &mut checked));
+                        missed.extend(unreported_values(document, &format!("/components/schemas/{name}"), &mut checked));
                     }
                 }
             }
@@ -110,7 +110,7 @@ fn each_changed_value_of_the_committed_documents_is_reported() {
             let mut rest = small[0].2.clone();
             rest["components"]["schemas"] = json!({});
             rest["paths"] = json!({});
-            missed.extend(silent(&rest, "", &mut checked));
+            missed.extend(unreported_values(&rest, "", &mut checked));
             (checked, missed)
         })
     });
@@ -125,7 +125,7 @@ fn each_changed_value_of_the_committed_documents_is_reported() {
 fn each_changed_value_of_the_base_document_is_reported() {
     let mut checked = 0;
     for whole in [base_document::base(), base_document::base_3_1()] {
-        let missed = silent(&whole, "", &mut checked);
+        let missed = unreported_values(&whole, "", &mut checked);
         assert!(missed.is_empty(), "{} are silent:\n{}", missed.len(), missed.join("\n"));
     }
     assert!(checked > 250, "{checked}");

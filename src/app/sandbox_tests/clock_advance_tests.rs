@@ -154,7 +154,7 @@ async fn people_stay_signed_in_while_the_clock_is_advanced() {
 }
 
 #[tokio::test]
-async fn an_advance_refuses_what_is_no_instant_ahead() {
+async fn a_clock_advance_to_an_invalid_past_or_distant_instant_is_refused() {
     let mut shop = ClockedShop::in_sandbox().await;
     shop.pass(DAY).await;
     let now = shop.now();
@@ -187,7 +187,7 @@ async fn an_advance_refuses_what_is_no_instant_ahead() {
 }
 
 #[tokio::test]
-async fn real_time_cannot_be_advanced() {
+async fn a_server_without_sandbox_refuses_to_advance_its_clock() {
     let shop = ClockedShop::on_moved_clock().await;
     let (status, answer) = shop.request_advance(json!({ "to": shop.now().plus_millis(DAY) })).await;
     assert_eq!(status, 409, "{answer}");
@@ -196,7 +196,7 @@ async fn real_time_cannot_be_advanced() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_advance_runs_at_a_time_goes_on_without_its_client_and_waits_for_attempts_under_way() {
+async fn a_clock_advance_is_exclusive_survives_a_disconnect_and_awaits_attempts_in_progress() {
     let gate = Arc::new(Semaphore::new(0));
     let shop = ClockedShop::over(Connectors::every(Arc::new(PermitConnector(gate.clone())))).await;
     let (_, secret) = shop.key("sender").await;
@@ -227,7 +227,7 @@ async fn one_advance_runs_at_a_time_goes_on_without_its_client_and_waits_for_att
 }
 
 #[tokio::test]
-async fn the_clock_of_two_servers_does_not_move() {
+async fn a_sandbox_has_one_server_and_rejects_advances_of_a_former_one() {
     let shop = ClockedShop::in_sandbox().await;
     let db = &shop.fixture.db;
     let lock = db.lock_for_server().await.unwrap();

@@ -86,7 +86,7 @@ async fn live(mut shop: ClockedShop) -> RunResults {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn six_months_in_a_sandbox_are_what_they_are_on_the_clock_of_the_test_suite() {
+async fn six_months_give_equal_results_in_a_sandbox_and_on_a_fake_clock() {
     let began = Instant::now();
     let sandbox = live(ClockedShop::in_sandbox().await).await;
     let took = began.elapsed();
@@ -99,9 +99,9 @@ async fn six_months_in_a_sandbox_are_what_they_are_on_the_clock_of_the_test_suit
     }
     assert_eq!(sandbox.received, moved.received);
     // The comparison would also succeed if nothing happened, so some expected results are checked.
-    let tells = |line: &str| assert!(sandbox.shown.iter().any(|shown| shown.contains(line)), "{line}: {:#?}", sandbox.shown);
+    let assert_shown = |line: &str| assert!(sandbox.shown.iter().any(|shown| shown.contains(line)), "{line}: {:#?}", sandbox.shown);
     for line in ["day 4: true", "day 5: false", "week 26: [String(\"active\"), String(\"expired\")], (401, 0)"] {
-        tells(line);
+        assert_shown(line);
     }
     let [well, recovered, failed] = sandbox.received[..] else { panic!("three receivers") };
     assert!(recovered > well && failed < well, "{:?}", sandbox.received);

@@ -262,7 +262,7 @@ async fn a_bridge_may_ask_for_a_longer_pause() {
 }
 
 #[tokio::test]
-async fn a_rotated_secret_also_signs_for_a_day() {
+async fn after_a_rotation_the_former_secret_also_signs_for_a_day() {
     let (bench, local, first) = Bench::bridged(takes("x")).await;
     let mut worker = bench.worker();
     let mut signed = async |secrets: &[&SigningSecret]| {
@@ -297,7 +297,7 @@ async fn a_rotated_secret_also_signs_for_a_day() {
 }
 
 #[tokio::test]
-async fn of_concurrent_first_writes_of_a_bridge_one_gets_the_secret() {
+async fn concurrent_creations_of_a_bridge_return_its_secret_only_once() {
     let bench = Bench::new().await;
     let set = (0..6).map(|n| {
         let (service, store) = (bench.service.clone(), bench.fixture.store.clone());
@@ -327,7 +327,7 @@ async fn nothing_goes_to_a_private_address() {
 }
 
 #[tokio::test]
-async fn a_private_name_fails_like_one_that_does_not_exist() {
+async fn a_host_name_with_a_private_address_fails_like_an_unknown_host() {
     let (bench, local, _) = Bench::bridged(takes("x")).await;
     let port = Url::parse(&local.url).unwrap().port().unwrap();
     let mut worker = bench.worker_with(Connectors::every(Arc::new(Simulator)), Targets::Public);
@@ -385,7 +385,7 @@ async fn an_unsettled_attempt_is_retried_after_its_lease() {
 }
 
 #[tokio::test]
-async fn an_external_id_of_another_message_is_not_moved() {
+async fn an_external_id_is_not_moved_from_one_message_to_another() {
     let (bench, local, _) = Bench::bridged(takes("same")).await;
     let mut worker = bench.worker();
     // The channel may report a sent message as inbound (echo) before the bridge responds to the send.

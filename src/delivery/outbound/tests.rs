@@ -265,7 +265,7 @@ async fn the_lease_of_an_attempt_expires() {
 }
 
 #[tokio::test]
-async fn what_a_connector_cannot_send_is_refused() {
+async fn a_message_that_its_connector_cannot_send_fails_without_an_attempt() {
     let bench = Bench::new().await;
     bench.fixture.account("m1", "gmail").await;
     let channel = Channel::new(|_, _| Ok(Accepted::default()));

@@ -332,7 +332,7 @@ mod tests {
     use crate::domain::webhooks::KINDS;
 
     #[test]
-    fn every_kind_is_described_and_none_beside_them() {
+    fn the_document_describes_exactly_the_event_kinds() {
         let described: Vec<_> = EVENTS.iter().map(|event| event.kind).collect();
         assert_eq!(described, [&KINDS[..], &[TEST_KIND]].concat());
         let document = document();

@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_named_by_its_path() {
+    fn an_invalid_body_is_refused_with_the_path_of_the_mistake() {
         for (text, start) in [
             ("{\"inner\":[{\"name\":1}]}", "`body.inner[0].name` must be a string"),
             ("{\"inner\":[[\"a\"]]}", "`body.inner[0]` must be an object"),
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn an_item_of_a_body_that_is_a_list_is_named_by_its_place() {
+    fn a_mistake_in_a_list_body_is_reported_with_the_index_of_its_item() {
         let refused = |text: &str| {
             let body = Body::<crate::http::schemas::value_types::Limited<Inner, 5>>::of(text);
             body.parse().map(|list| format!("{list:?}")).unwrap_err().message
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn null_members_do_not_change_the_spelling() {
+    fn null_members_and_member_order_do_not_change_canonical_filters() {
         let spelled = |text: &str| FilterBody::<crate::http::schemas::ticket_filters::TicketFilters>::of(text).filters().unwrap().1;
         let one = spelled("{ \"isSpam\": true, \"advancedFilters\": {\"labels\": null}, \"accountIds\": [\"b\", \"a\"] }");
         let same = "{\"advancedFilters\":{}, \"accountIds\":[\"b\",\"a\"], \"unassigned\":null,\"isSpam\" : true}";

@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_client_that_reads_slowly_is_told_from_one_that_takes_nothing() {
+    async fn a_full_connection_accepts_bytes_again_once_a_slow_client_reads() {
         let mut acceptor = listen("127.0.0.1:0", Gauge::default()).await.unwrap();
         let address = acceptor.local_addr()[0].as_socket_addr().copied().unwrap();
         let mut client = tokio::net::TcpStream::connect(address).await.unwrap();
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn half_a_request_ends_the_connection_and_an_answer_starts_anew() {
+    async fn an_incomplete_request_times_out_and_a_response_restarts_the_limit() {
         let (mut client, mut server) = connection();
         client.write_all(b"GET / HTTP/1.1\r\n").await.unwrap();
         assert!(read(&mut server).await.unwrap() > 0);
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_request_that_never_pauses_ends_too() {
+    async fn a_request_whose_headers_never_end_times_out() {
         let (mut client, mut server) = connection();
         for _ in 0..LIMIT.as_secs() {
             client.write_all(b"x-more: header\r\n").await.unwrap();
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_answer_that_nobody_takes_ends_the_connection_and_a_slow_reader_gets_it() {
+    async fn an_unread_response_times_out_and_a_slow_reader_receives_its_response() {
         let (mut client, server) = connection();
         let taking = tokio::spawn(async move {
             for _ in 0..5 {
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_request_ends_whose_caller_hangs_up() {
+    async fn a_request_is_cancelled_when_its_caller_closes_the_connection() {
         let (arrived, ended) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let (arrives, ends) = (arrived.clone(), ended.clone());
         let endpoint = make(move |_| {
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_server_closes_what_is_overdue() {
+    async fn the_server_closes_connections_at_the_idle_or_the_request_limit() {
         let request = "GET / HTTP/1.1\r\nhost: localhost\r\n\r\n";
         // The start of a second request is not recognised as a request if it arrives in the same read as the first one. So the limit of
         // idle connections applies to the second request.

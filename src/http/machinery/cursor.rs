@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cursor_opens_where_it_was_closed_and_nowhere_else() {
+    fn a_cursor_opens_only_for_its_key_store_and_operation() {
         let seal = Seal::new(b"key");
         let cursor = Cursor {
             position: Position { at: -5, id: "ไทย".into(), rank: None, as_of: Some(AsOf("7".into())) },
@@ -210,7 +210,7 @@ mod tests {
         #![proptest_config(Config { cases: 100, failure_persistence: None, ..Config::default() })]
 
         #[test]
-        fn every_cursor_comes_back(cursor in cursor(), key in any::<Vec<u8>>(), store in any::<String>(), operation in any::<String>()) {
+        fn every_sealed_cursor_opens_unchanged(cursor in cursor(), key in any::<Vec<u8>>(), store in any::<String>(), operation in any::<String>()) {
             let (seal, store) = (Seal::new(&key), StoreId::from(store));
             let text = seal.sealed(&store, &operation, &cursor);
             prop_assert!(text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_'));
@@ -240,7 +240,7 @@ mod tests {
         }
 
         #[test]
-        fn no_text_that_was_not_sealed_opens(text in any::<String>(), bytes in any::<Vec<u8>>()) {
+        fn arbitrary_text_does_not_open_as_a_cursor(text in any::<String>(), bytes in any::<Vec<u8>>()) {
             let seal = Seal::new(b"key");
             prop_assert_eq!(seal.open(&"s".into(), "o", &text), None);
             prop_assert_eq!(seal.open(&"s".into(), "o", &URL_SAFE_NO_PAD.encode(bytes)), None);

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_listed_or_repeated_and_exact() {
+    fn expand_values_are_comma_separated_or_repeated_and_match_exactly() {
         let both = TicketExpand { account: true, assignee: true, ..Default::default() };
         assert_eq!(read(&["account,assignee"]), Ok(both));
         assert_eq!(read(&["account", "assignee", "account"]), Ok(both));

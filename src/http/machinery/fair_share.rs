@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_store_has_its_share_and_leaves_others_theirs() {
+    async fn a_store_cannot_exceed_its_share_or_use_another_store_s() {
         let turns = FairScheduler::new(2);
         let [a, again, b] = ["a", "a", "b"].map(|store| at_once(&turns, store));
         let share = |turn: Option<StorePermit>| turn.unwrap().share().permits;
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_may_be_long_is_alone() {
+    async fn a_request_with_a_possibly_long_response_runs_alone_in_its_store() {
         let turns = FairScheduler::new(3);
         for (length, long) in [(LONG, true), (LONG - 1, true), (LONG, true)] {
             let alone = at_once(&turns, "a").unwrap();

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_request_waits_for_what_comes_or_for_its_time() {
+    async fn a_waiting_request_ends_with_a_result_or_at_its_time_limit() {
         let (polls, commits) = (LongPolls::default(), Notify::new());
         assert_eq!(polled(&polls, 0, &commits, 9).await.unwrap(), (1, Duration::ZERO));
         assert_eq!(polled(&polls, 30, &commits, 1).await.unwrap(), (1, Duration::ZERO));
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_commit_of_this_process_wakes_it_and_many_are_gathered() {
+    async fn a_commit_wakes_a_waiting_request_and_frequent_commits_are_combined() {
         let (polls, commits) = (LongPolls::default(), Notify::new());
         let begun = Instant::now();
         let many = async {

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_holds_the_limit_and_no_more() {
+    fn a_key_cannot_exceed_its_limit_of_requests_per_second() {
         let limit = RateLimit::new(requests_per_second("3/s").unwrap(), None);
         let (store, key, other) = ("s".into(), "k".into(), "o".into());
         for _ in 0..3 {
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn refused_proofs_are_paid_by_their_address() {
+    fn failed_authentications_are_limited_per_client_address() {
         let limit = RateLimit::new(1, None);
         for (first, same, other) in [
             ("192.0.2.1:1", "192.0.2.1:2", "192.0.2.2:1"),
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn payers_that_owe_nothing_are_forgotten() {
+    fn idle_entries_of_the_rate_limit_are_removed() {
         let limit = RateLimit::new(1000, None);
         for i in 0..100_000_u32 {
             let from = RemoteAddr(Addr::SocketAddr((std::net::Ipv4Addr::from_bits(i), 1).into()));

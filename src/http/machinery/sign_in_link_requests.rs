@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_queue_gives_the_same_answer() {
+    fn requests_beyond_a_full_queue_are_dropped_without_an_error() {
         let (requests, mut queue) = SignInRequests::new();
         for number in 0..WAITING + 5 {
             requests.accept(format!("u{number}@example.com"), &client("127.0.0.1:1")).unwrap();

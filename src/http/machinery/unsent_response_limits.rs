@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn all_keys_share_a_limit_that_stops_none_with_nothing_under_way() {
+    fn the_limit_of_all_keys_never_refuses_a_key_without_unsent_responses() {
         let under_way = UnsentResponses::new(100 * 1024, 200 * 1024);
         let answers: Vec<_> = ["a", "b", "c"].map(|id| under_way.count(&key(id), answer(80), false).unwrap()).into();
         let refused = Err(UnsentBytesExceeded { limit: ReachedLimit::All, bytes: 200 * 1024 });

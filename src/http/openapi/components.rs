@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_several_operations_repeat_becomes_a_component() {
+    fn parts_that_several_operations_repeat_become_components() {
         let cursor = json!({ "name": "cursor", "in": "query", "schema": { "type": "string" } });
         let response = |says: &str, required: bool| json!({ "description": says, "headers": { "x-request-id": { "required": true }, "Retry-After": { "required": required } } });
         let operation = |own: &str| {

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn every_operation_names_itself_and_its_scope() {
+    fn every_operation_has_a_unique_id_and_a_scope() {
         let routes = routes(&document());
         assert!(routes.len() >= 12);
         let mut ids: Vec<_> = routes.iter().map(|route| &route.operation_id).collect();

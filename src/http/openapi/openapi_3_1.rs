@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_of_the_former_dialect_is_left() {
+    fn schemas_of_openapi_3_0_are_converted_to_3_1() {
         let cases = [
             (json!({"type": "string", "nullable": true}), json!({"type": ["string", "null"]})),
             (

@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_type_is_told_in_words() {
+    fn types_are_described_in_words() {
         let got = |schema: Value| type_of(&schema).into_string();
         assert_eq!(
             got(json!({ "type": "array", "items": { "$ref": "#/components/schemas/Pet" } })),

@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_name_their_member() {
+    fn a_filter_beyond_a_limit_is_refused_with_the_name_of_its_member() {
         let many = |n: usize| (0..n).map(|i| i.to_string()).collect::<Vec<_>>();
         for (body, field) in [
             (json!({"assigneeUserIds": ["a"], "unassigned": true}), "`body.assigneeUserIds`"),

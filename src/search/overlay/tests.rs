@@ -56,7 +56,7 @@ async fn mailbox() -> (Fixture, SearchOverlay, Arc<AtomicU64>) {
 }
 
 #[tokio::test]
-async fn an_insert_of_this_process_is_applied_without_a_read() {
+async fn an_insert_of_this_process_is_applied_without_a_database_read() {
     let (fixture, front, counted) = mailbox().await;
     insert(&fixture, "m", "text").await.commit().await.unwrap();
     let before = counted.load(Ordering::Acquire);
@@ -68,7 +68,7 @@ async fn an_insert_of_this_process_is_applied_without_a_read() {
 }
 
 #[tokio::test]
-async fn a_record_that_may_have_been_applied_before_is_read() {
+async fn a_possibly_already_applied_record_is_read_from_the_database() {
     let (fixture, front, counted) = mailbox().await;
     let mut followed = front.followed.lock().await;
     let read = async |followed: &mut ChangeLogProgress, own: Vec<LoggedChange>| {
@@ -141,7 +141,7 @@ async fn concurrent_searches_share_one_read_of_the_log() {
 }
 
 #[tokio::test]
-async fn a_log_far_ahead_is_left_to_the_worker() {
+async fn a_search_leaves_a_change_log_far_ahead_to_the_worker() {
     let fixture = Fixture::alone().await;
     let (front, counted) = elsewhere(&fixture).await;
     let contacts: Vec<String> = (0..=MAX_LOG_ENTRIES_PER_READ).map(|contact| format!("k{contact}")).collect();
@@ -157,7 +157,7 @@ async fn a_log_far_ahead_is_left_to_the_worker() {
 }
 
 #[tokio::test]
-async fn while_a_node_is_away_a_search_reads_the_changes_of_its_store() {
+async fn while_a_database_node_is_down_a_search_reads_only_its_store_s_changes() {
     let fixture = Fixture::alone().await;
     if fixture.url.starts_with("sqlite:") {
         return;

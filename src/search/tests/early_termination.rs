@@ -80,7 +80,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
 
     #[test]
-    fn walks_equal_an_exhaustive_evaluation(
+    fn paginated_searches_return_the_hits_of_an_exhaustive_evaluation(
         steps in prop::collection::vec(step(), 50..400),
         searches in prop::collection::vec((prop::collection::vec(0..PIECES.len(), 1..4), 1..12_u32), 12),
         merged in any::<bool>(),

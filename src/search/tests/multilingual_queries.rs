@@ -176,7 +176,7 @@ fn messages() -> Vec<Searchable> {
 }
 
 #[test]
-fn the_queries_find_what_they_should() {
+fn multilingual_queries_find_the_expected_messages() {
     let (view, _index, _home) = indexed(&messages());
     for (query, expected) in QUERIES {
         let found = view.search(&search(SearchableKind::Message, query, 100)).unwrap();
@@ -185,7 +185,7 @@ fn the_queries_find_what_they_should() {
 }
 
 #[test]
-fn uncommitted_records_are_found_alike() {
+fn the_overlay_and_the_index_return_the_same_hits_and_scores() {
     let (committed, _index, _home) = indexed(&messages());
     let (mut fresh, _other, _there) = indexed(&[]);
     put_in_overlay(&mut fresh, &messages());

@@ -15,7 +15,7 @@ fn greetings(count: usize) -> Vec<Searchable> {
 }
 
 #[test]
-fn a_walk_has_every_hit_once_in_order() {
+fn a_pagination_returns_every_hit_once_in_order() {
     let records = greetings(1000);
     let (mut view, _index, _home) = indexed(&records[..700]);
     put_in_overlay(&mut view, &records[600..]);
@@ -122,7 +122,7 @@ fn only_a_small_search_runs_on_the_callers_thread() {
 }
 
 #[test]
-fn digits_of_two_numbers_are_not_in_a_row() {
+fn a_number_is_not_found_across_the_digits_of_two_numbers() {
     // The searched number is a phrase of terms of four digits. The phrase is looked up by the rarest terms that cover it: 0812, 2345 and
     // 5678. Both `two` and `one` contain these three terms.
     let common = (0..5).flat_map(|number| [(number, "x81234"), (number + 5, "y34567")]);

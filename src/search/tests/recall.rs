@@ -114,7 +114,7 @@ fn part(dice: &mut Dice, pieces: &[&str]) -> String {
 }
 
 #[test]
-fn nothing_is_missed() {
+fn searches_find_every_text_that_contains_the_query() {
     let mut dice = Dice(7);
     let texts = texts(&mut dice);
     let records: Vec<Searchable> = (0..).zip(&texts).map(|(at, text)| message("s", &at.to_string(), at, text)).collect();

@@ -221,7 +221,7 @@ async fn a_missing_damaged_or_foreign_index_is_rebuilt() {
 }
 
 #[tokio::test]
-async fn the_mark_of_an_idle_index_advances() {
+async fn the_log_position_of_an_idle_index_advances() {
     let (fixture, home) = (Fixture::alone().await, tempfile::tempdir().unwrap());
     let running = Running::start(&fixture.db, home.path()).await_ready(&fixture).await;
     let committed = || {
@@ -299,7 +299,7 @@ impl Running {
 }
 
 #[tokio::test]
-async fn what_is_brought_in_waits_for_no_search() {
+async fn overlay_updates_do_not_wait_for_running_searches() {
     let fixture = Fixture::alone().await;
     let (view, _index, _home) = indexed(&[message("s", "old", 0, "word")]);
     let front = SearchOverlay::new(fixture.db.clone());
@@ -316,7 +316,7 @@ async fn what_is_brought_in_waits_for_no_search() {
 }
 
 #[tokio::test]
-async fn long_texts_fill_the_overlay_before_their_number_does() {
+async fn the_overlay_is_full_at_a_total_size_of_long_texts() {
     let fixture = Fixture::alone().await;
     let (view, _index, _home) = indexed(&[message("s", "old", 0, "word")]);
     let front = SearchOverlay::new(fixture.db.clone());

@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn definitions_are_sound_or_refused() {
+    fn inconsistent_field_definitions_are_refused() {
         assert_eq!(field(json!({"displayType": "select", "maxItems": 10})), Ok(()));
         for (change, place) in [
             (json!({"displayType": "decimal", "dataType": "number"}), "displayType"),
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn options_have_values_of_the_data_type_and_four_levels() {
+    fn select_options_need_values_of_the_data_type_and_at_most_four_levels() {
         let tree = |text: &str| {
             let raw = RawValue::from_string(text.to_owned()).unwrap();
             let mut field: ContactField = serde_json::from_value(
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_are_objects() {
+    fn show_conditions_must_be_lists_of_objects() {
         let conditions = |text: &str| {
             let mut field: TicketField = serde_json::from_value(json!({
                 "id": "f", "name": "F", "displayType": "text", "dataType": "string", "sortOrder": 1, "isRequired": false, "active": true,
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn system_keys_hold_what_a_close_would_write() {
+    fn system_keys_accept_only_values_that_closing_a_ticket_would_store() {
         let fields = |text: &str| {
             let record =
                 format!(r#"{{"id":"t","conversationId":"c","isOpen":false,"openedAt":"2026-01-01T00:00:00Z","ticketFields":{text}}}"#);
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn the_two_spellings_of_a_resolution_become_one() {
+    fn a_resolution_status_in_either_property_is_stored_and_a_conflict_refused() {
         let ticket = |status: Option<&str>, fields: Value| {
             let mut record =
                 json!({"id": "t", "conversationId": "c", "isOpen": false, "openedAt": "2026-01-01T00:00:00Z", "ticketFields": fields});

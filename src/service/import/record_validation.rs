@@ -415,7 +415,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_have_a_length_and_no_control_characters() {
+    fn ids_need_1_to_64_characters_and_no_control_characters() {
         assert!(id("id", &"ท".repeat(64)).is_ok());
         for bad in ["", &"a".repeat(65), "a\u{1}"] {
             assert!(id("id", bad).is_err(), "{bad:?}");
@@ -472,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_and_its_payload_agree_and_hold_nothing_empty() {
+    fn a_message_must_agree_with_its_payload_and_loses_empty_members() {
         let message = |rest: &str| {
             checked::<Message>(&format!(
                 r#"{{"id":"m","conversationId":"c","direction":"inbound","sentAt":"2026-01-01T00:00:00Z",{rest}}}"#

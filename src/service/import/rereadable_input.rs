@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn blank_lines_count_and_lines_can_be_read_again() {
+    fn blank_lines_are_skipped_but_counted_and_lines_can_be_read_again() {
         let spool = RereadableInput::copy("\u{feff}a\r\n\n  \nb".as_bytes()).unwrap();
         for _ in 0..2 {
             let mut lines = spool.lines();
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn one_byte_order_mark_is_no_text() {
+    fn one_leading_byte_order_mark_is_ignored() {
         for (text, first) in [
             ("\u{feff}", None),
             ("\u{feff}\r\n\n", None),

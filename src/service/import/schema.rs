@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn the_example_fits_the_schema_and_what_is_wrong_does_not() {
+    fn the_schema_accepts_the_example_and_refuses_invalid_records() {
         let validator = jsonschema::validator_for(&schema()).unwrap();
         for line in EXAMPLE.lines() {
             let errors: Vec<String> = validator.iter_errors(&serde_json::from_str(line).unwrap()).map(|error| error.to_string()).collect();

@@ -326,7 +326,7 @@ mod tests {
     };
 
     #[test]
-    fn a_snapshot_says_which_transactions_it_did_not_show() {
+    fn a_postgres_snapshot_is_parsed_into_its_unseen_transactions() {
         assert_eq!(unseen_of("10:20:12,15").unwrap(), (20, vec![12, 15]));
         assert_eq!(unseen_of("10:10:").unwrap(), (10, vec![]));
         for damaged in ["", "10", "10:x:", "10:20:1,x"] {
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_an_import_brings_is_told_record_by_record_from_few_places_of_the_log() {
+    async fn each_record_of_an_import_is_reported_from_few_log_entries() {
         const CONTACTS: usize = 120;
         let fixture = Fixture::alone().await;
         let mark = fixture.db.mark().await.unwrap();
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_a_process_changes_it_knows_by_the_places_that_the_log_has() {
+    async fn a_process_knows_its_own_changes_with_their_log_positions() {
         let fixture = Fixture::alone().await;
         let (db, clock): (_, Arc<dyn Clock>) = (&fixture.db, Arc::new(SystemClock));
         db.follow_own_changes();
@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_runs_when_a_mark_is_made_is_told_once_it_has_ended() {
+    async fn transactions_open_at_a_log_position_are_reported_once_committed() {
         let fixture = Fixture::alone().await;
         if fixture.db.backend() == DbBackend::Sqlite {
             // SQLite has one writer at a time, so positions are in the order of commits.
@@ -450,7 +450,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_mark_of_another_time_is_not_known() {
+    async fn a_log_position_of_another_history_is_not_recognised() {
         let fixture = Fixture::alone().await;
         fixture.import_contacts(&["one".to_owned()]).await;
         let mark = fixture.db.mark().await.unwrap();

@@ -236,7 +236,7 @@ mod tests {
     const WEEK: i64 = 7 * 24 * 3600 * 1000;
 
     #[tokio::test]
-    async fn what_was_logged_long_ago_is_forgotten_and_the_newest_stays() {
+    async fn old_log_entries_are_deleted_and_the_newest_is_kept() {
         const OLD: usize = 1200;
         let fixture = Fixture::alone().await;
         let first = fixture.mark().await;
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_follower_that_is_overtaken_is_told_so_where_it_stands() {
+    async fn a_reader_behind_deleted_log_entries_is_notified_between_pages() {
         let fixture = Fixture::alone().await;
         let first = fixture.db.mark().await.unwrap();
         for at in 0..9 {
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn many_places_that_stay_do_not_keep_those_behind_them() {
+    async fn many_kept_entries_do_not_prevent_the_deletion_of_later_ones() {
         let fixture = Fixture::alone().await;
         // Logs more old entries than one call reads. On PostgreSQL all of them are kept as the newest entries of their store, since one
         // transaction wrote them.
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_mark_at_the_newest_place_outlives_that_place() {
+    async fn a_log_position_stays_valid_after_its_entry_is_deleted() {
         let fixture = Fixture::alone().await;
         fixture.log("s", 1, 0..1).await;
         let mark = fixture.mark().await;
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_place_of_a_clock_that_was_ahead_keeps_itself_alone() {
+    async fn an_entry_with_a_future_time_does_not_prevent_deletion_of_others() {
         let fixture = Fixture::alone().await;
         let first = fixture.mark().await;
         fixture.log("s", i64::MAX / 2, 0..1).await;
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_a_dump_of_another_server_brought_is_told_of_no_more() {
+    async fn log_entries_from_another_server_s_dump_are_not_reported_again() {
         let fixture = Fixture::alone().await;
         if fixture.db.backend() == DbBackend::Sqlite {
             return;

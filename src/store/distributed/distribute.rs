@@ -299,7 +299,7 @@ mod tests {
 
     /// A migration that adds a table also has to add the table to `REFERENCE`, `DISTRIBUTED` or `LOCAL`.
     #[tokio::test]
-    async fn each_table_is_assigned_to_one_place() {
+    async fn each_table_is_in_exactly_one_distribution_list() {
         let fixture = Fixture::new().await;
         if fixture.db.backend() != DbBackend::Postgres {
             return;

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_referred_to_before_it_came_is_looked_for_by_an_index() {
+    async fn an_index_is_built_once_a_record_may_follow_its_references() {
         let fixture = Fixture::alone().await;
         if fixture.db.backend() != DbBackend::Sqlite {
             return;

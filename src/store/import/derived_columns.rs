@@ -281,7 +281,7 @@ mod tests {
     /// Asserts that tickets with the same opening time are ordered by id. `Db::ticket_window`, which bounds a ticket's messages, uses this
     /// order, too.
     #[tokio::test]
-    async fn of_tickets_that_opened_at_once_the_lesser_id_comes_first() {
+    async fn tickets_opened_at_the_same_time_are_ordered_by_id() {
         let fixture = Fixture::new().await;
         let ticket = |number: u64, id: &str, closed: Option<&str>| {
             let mut record = json!({"id": id, "conversationId": "c0", "openedAt": "2026-01-01T00:00:00Z", "isOpen": closed.is_none()});
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn decimal_numbers_are_counted() {
+    fn only_decimal_ticket_numbers_advance_the_sequence() {
         for (number, value) in [("7", Some(7)), ("0042", Some(42)), ("", None), ("A7", None), ("+7", None), ("99999999999999999999", None)]
         {
             assert_eq!(counted(number), value, "{number}");

@@ -184,7 +184,7 @@ mod tests {
     use crate::store::fixture::Fixture;
 
     #[tokio::test]
-    async fn what_an_import_runs_is_not_planned_once_for_all() {
+    async fn an_import_does_not_force_generic_plans() {
         let fixture = Fixture::new().await;
         if fixture.db.backend() != DbBackend::Postgres {
             return;

@@ -210,12 +210,12 @@ mod tests {
         };
         let mut answer = answer.boxed();
         assert!(poll!(&mut answer).is_pending());
-        turns().await;
+        yield_to_lookups().await;
         answer
     }
 
     /// Yields until every look-up that can begin or end at this time has done so.
-    async fn turns() {
+    async fn yield_to_lookups() {
         for _ in 0..10 {
             yield_now().await;
         }
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_asks_while_one_is_under_way_goes_with_the_next() {
+    async fn requests_during_a_lookup_share_the_next_lookup() {
         let (gather, asked) = (Arc::new(LookupBatcher::default()), AskedKeys::default());
         let first = ask(&gather, &asked, "k", "a").await;
         let (keys, answer) = next(&asked);
@@ -243,7 +243,7 @@ mod tests {
         assert_eq!(another.await, Some(9));
         answer.send(1).unwrap();
         assert_eq!(first.await, Some(1));
-        turns().await;
+        yield_to_lookups().await;
         for other in &mut others {
             assert!(poll!(other).is_pending());
         }
@@ -251,12 +251,12 @@ mod tests {
         assert_eq!(keys, ["a", "b"]);
         answer.send(2).unwrap();
         assert_eq!(join_all(others).await, [Some(2); 3]);
-        turns().await;
+        yield_to_lookups().await;
         assert!(lock(&asked).is_empty() && lock(&gather.newest).is_empty());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn one_that_hangs_is_not_waited_for() {
+    async fn a_hanging_lookup_delays_the_next_only_for_a_limited_time() {
         let (gather, asked) = (Arc::new(LookupBatcher::default()), AskedKeys::default());
         let stuck = ask(&gather, &asked, "k", "a").await;
         let (_, never) = next(&asked);
@@ -269,12 +269,12 @@ mod tests {
         assert_eq!(second.await, Some(2));
         never.send(1).unwrap();
         assert_eq!(stuck.await, Some(1));
-        turns().await;
+        yield_to_lookups().await;
         assert!(lock(&gather.newest).is_empty());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_timer_that_is_used_again_rings_no_earlier_and_no_later() {
+    async fn a_reused_timer_fires_neither_early_nor_late() {
         let alarms = ReusableTimers::default();
         for after in [BATCH_WAIT / 4, BATCH_WAIT / 2, BATCH_WAIT * 3] {
             alarms.wait_with_timeout(tokio::time::sleep(after)).await;
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_goes_away_takes_nothing_along() {
+    async fn a_dropped_request_is_not_looked_up_and_does_not_affect_others() {
         let (gather, asked) = (Arc::new(LookupBatcher::default()), AskedKeys::default());
         // The request that began a look-up is dropped while others wait for the look-up to end.
         let first = ask(&gather, &asked, "k", "a").await;
@@ -295,7 +295,7 @@ mod tests {
         let (second, third) = (ask(&gather, &asked, "k", "b").await, ask(&gather, &asked, "k", "c").await);
         drop((first, second));
         answer.send(1).unwrap();
-        turns().await;
+        yield_to_lookups().await;
         // The key of a request that was dropped before its batch began is not looked up.
         let (keys, answer) = next(&asked);
         assert_eq!(keys, ["c"]);
@@ -307,27 +307,27 @@ mod tests {
         drop(ask(&gather, &asked, "k", "b").await);
         answer.send(3).unwrap();
         assert_eq!(under_way.await, Some(3));
-        turns().await;
+        yield_to_lookups().await;
         assert!(lock(&asked).is_empty() && lock(&gather.newest).is_empty());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn one_that_panics_is_told_of_and_strands_nobody() {
+    async fn a_panicking_lookup_fails_its_requests_and_the_next_one_runs() {
         let (gather, asked) = (Arc::new(LookupBatcher::default()), AskedKeys::default());
         let (first, second) = (ask(&gather, &asked, "k", "a").await, ask(&gather, &asked, "k", "b").await);
         drop(next(&asked));
         assert_eq!(first.await, None);
-        turns().await;
+        yield_to_lookups().await;
         next(&asked).1.send(2).unwrap();
         assert_eq!(second.await, Some(2));
         drop(ask(&gather, &asked, "k", "a").await);
         drop(next(&asked));
-        turns().await;
+        yield_to_lookups().await;
         assert!(lock(&gather.newest).is_empty());
     }
 
     #[test]
-    fn where_the_runtime_has_ended_nobody_waits() {
+    fn a_lookup_after_the_end_of_the_runtime_fails_without_waiting() {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         let ended = runtime.handle().clone();
         drop(runtime);
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_too_many_goes_with_the_one_after() {
+    async fn requests_beyond_the_batch_limit_go_into_the_following_lookup() {
         let (gather, asked) = (Arc::new(LookupBatcher::default()), AskedKeys::default());
         let mut all = vec![ask(&gather, &asked, "k", "first").await];
         for _ in 0..=MAX_BATCH_REQUESTS {
@@ -352,7 +352,7 @@ mod tests {
         for got in 1..=3 {
             assert!(lock(&asked).len() == 1);
             next(&asked).1.send(got).unwrap();
-            turns().await;
+            yield_to_lookups().await;
         }
         let expected: Vec<_> =
             [(1, 1), (2, MAX_BATCH_REQUESTS), (3, 1)].into_iter().flat_map(|(got, times)| vec![Some(got); times]).collect();

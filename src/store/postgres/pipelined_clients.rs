@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_line_has_few_under_way_before_the_next_one_is_used() {
+    async fn a_connection_is_filled_to_its_pipeline_depth_before_the_next_is_used() {
         let lines = lines("postgres://nobody@nowhere/nothing", 5);
         let mut taken: Vec<_> = (0..10).map(|_| lines.line()).collect();
         let at = |taken: &TakenConnection<'_>| lines.0.lines.iter().position(|line| std::ptr::eq(line, taken.0)).unwrap();
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn many_share_a_connection_and_what_may_take_long_has_its_own() {
+    async fn short_statements_share_a_connection_and_long_ones_get_their_own() {
         let fixture = Fixture::new().await;
         if fixture.db.backend() != DbBackend::Postgres {
             return;
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_that_is_lost_is_replaced_and_its_statements_are_repeated() {
+    async fn a_lost_connection_is_replaced_and_its_statements_are_repeated() {
         let fixture = Fixture::new().await;
         if fixture.db.backend() != DbBackend::Postgres {
             return;
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_server_that_is_not_there_is_told_of_in_time() {
+    async fn an_unreachable_server_is_reported_within_the_timeout() {
         let server = Server::of(&ServerAddress::from_str("postgres://nobody@127.0.0.1:1/nothing").unwrap());
         let lines = PipelinedConnections::new(server.into(), 2, Duration::from_millis(50));
         let got = join_all((0..3).map(|_| async { lines.rows(&Sql::fixed("SELECT 1")).await.map(|_| ()) })).await;
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_that_is_old_makes_room_for_the_next() {
+    async fn an_expired_connection_is_closed_before_its_replacement_opens() {
         let fixture = Fixture::new().await;
         if fixture.db.backend() != DbBackend::Postgres {
             return;

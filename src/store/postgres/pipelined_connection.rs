@@ -377,7 +377,7 @@ mod tests {
     };
 
     #[tokio::test]
-    async fn values_round_trip_and_few_statements_stay_prepared() {
+    async fn values_round_trip_and_the_number_of_prepared_statements_is_limited() {
         let fixture = Fixture::new().await;
         if fixture.db.backend() != DbBackend::Postgres {
             return;

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_not_committed_is_gone_and_its_connection_serves_again() {
+    async fn an_uncommitted_transaction_is_rolled_back_and_its_connection_is_reused() {
         let fixture = Fixture::new().await;
         if fixture.db.backend() != DbBackend::Postgres {
             return;
@@ -229,7 +229,7 @@ mod tests {
 
     /// Simulates a connection pooler that keeps no prepared statements: each run fails with the error of a missing prepared statement.
     #[tokio::test]
-    async fn a_first_flight_whose_statements_are_always_gone_is_repeated_once() {
+    async fn a_first_batch_whose_prepared_statements_are_always_missing_is_repeated_once() {
         let fixture = Fixture::new().await;
         if fixture.db.backend() != DbBackend::Postgres {
             return;

@@ -286,7 +286,7 @@ mod tests {
     use crate::store::{Error, fixture::Fixture, postgres::address::ServerAddress};
 
     #[tokio::test]
-    async fn connections_are_used_again_and_bad_ones_are_not() {
+    async fn working_connections_are_reused_and_broken_ones_are_not() {
         let fixture = Fixture::new().await;
         if fixture.db.backend() != DbBackend::Postgres {
             return;

@@ -184,14 +184,14 @@ mod tests {
     }
 
     #[test]
-    fn a_store_leaves_room_for_the_next() {
+    fn a_store_leaves_capacity_for_other_stores() {
         assert_eq!(shares(&[("greedy", 640), ("other", 20)]), [256, 20]);
         assert_eq!(shares(&[("a", 640), ("b", 640), ("c", 640), ("d", 640)]), [256, 128, 64, 32]);
         assert_eq!(shares(&[("small", 5)]), [5]);
     }
 
     #[test]
-    fn what_is_full_is_told() {
+    fn targets_and_stores_at_their_limit_are_reported_and_not_picked() {
         let place = |store: &str, place: usize| (StoreId::from(store.to_owned()), place);
         let busy = HashMap::from([(place("a", 0), 6), (place("a", 1), 4), (place("b", 0), 3)]);
         let room = AttemptLimits { all: 10, each: 6, busy: &busy };

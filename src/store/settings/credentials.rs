@@ -322,7 +322,7 @@ mod tests {
     };
 
     #[tokio::test]
-    async fn tokens_from_before_grants_permit_everything_and_narrow_ones_go_with_them() {
+    async fn tokens_of_earlier_versions_are_unrestricted_and_a_downgrade_deletes_restricted_ones() {
         let fixture = Fixture::alone().await;
         fixture.role("r1", "Owner").await;
         fixture.user("seat", Some("u1"), Some("Ann"), 0).await;
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_link_that_was_sent_goes_with_its_address() {
+    async fn a_sign_in_link_is_valid_only_for_the_address_it_was_sent_to() {
         let fixture = Fixture::alone().await;
         fixture.role("r1", "Owner").await;
         fixture.user("seat", Some("u1"), Some("Ann"), 0).await;

@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_opens_with_its_key_in_its_place_alone() {
+    fn a_secret_is_decrypted_only_with_its_key_and_in_its_row() {
         let keys = SecretKeys::fresh().unwrap();
         let stored = sealed(&keys);
         assert!(!stored.0.windows(6).any(|bytes| bytes == b"secret"));
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key_is_named() {
+    fn an_error_for_an_invalid_key_names_the_variable_and_not_the_key() {
         for text in ["", "  \n", "abc", "AAAA", &STANDARD.encode([0; 33])] {
             let error = SecretKeys::of_text(text, "COUNTERPART_SECRET_KEY").unwrap_err().to_string();
             assert!(error.contains("COUNTERPART_SECRET_KEY") && error.contains("openssl rand -base64 32"), "{error}");
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn processes_that_start_at_once_agree_on_one_file() {
+    fn processes_that_start_at_once_share_one_key_file() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("file.key");
         let ids = std::thread::scope(|scope| {
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_is_added_is_taken_up_and_the_former_one_still_opens() {
+    fn an_added_key_is_used_and_the_former_one_still_decrypts() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("file.key");
         let (running, other) = (SecretKeys::of_own_file(&path).unwrap(), SecretKeys::of_own_file(&path).unwrap());
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_file_that_cannot_be_used_is_named_and_its_keys_are_not_repeated() {
+    fn errors_for_an_unusable_key_file_name_it_and_contain_no_key() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("file.key");
         let key = STANDARD.encode([7; KEY_BYTES]);
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_file_that_is_damaged_while_a_process_runs_leaves_what_it_read() {
+    fn a_key_file_damaged_at_run_time_prevents_encryption_but_not_decryption() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("file.key");
         let keys = SecretKeys::of_own_file(&path).unwrap();

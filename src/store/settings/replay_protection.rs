@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn of_concurrent_requests_with_one_signature_one_is_accepted() {
+    async fn only_one_of_concurrent_requests_with_the_same_signature_is_accepted() {
         let fixture = Arc::new(Fixture::new().await);
         let clock: Arc<dyn Clock> = MovableClock::at(0);
         let tries = (0..8).map(|_| {

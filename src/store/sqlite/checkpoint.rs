@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn a_long_log_is_copied_and_starts_over() {
+    async fn a_long_wal_is_checkpointed_and_restarts() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("file.db");
         let file = file(&path);
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn many_writers_lose_nothing_to_the_copying() {
+    async fn concurrent_writers_lose_no_rows_to_checkpoints() {
         const EACH: i64 = 150;
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("file.db");
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn what_a_reader_keeps_is_copied_once_it_has_gone() {
+    async fn wal_pages_held_by_a_reader_are_checkpointed_after_it_ends() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("file.db");
         let file = file(&path);
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn what_the_disk_refused_stays_in_the_log() {
+    async fn pages_that_a_checkpoint_failed_to_sync_stay_in_the_wal() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("file.db");
         let file = file(&path);

@@ -304,13 +304,13 @@ mod tests {
     }
 
     /// Returns an identity without a waiting time: a second check that finds the same wrong state already counts the files as broken.
-    fn hasty(path: &Path) -> FileIdentity {
+    fn without_waiting_time(path: &Path) -> FileIdentity {
         FileIdentity { quiet: Duration::ZERO, ..FileIdentity::of(path).unwrap() }
     }
 
     /// Runs two checks; returns whether the first fails with a temporary error and the second, since nothing has changed, with the final
     /// error.
-    fn says_at_last(identity: &FileIdentity, what: &str) -> bool {
+    fn second_check_says(identity: &FileIdentity, what: &str) -> bool {
         let first = identity.check();
         matches!(first, Err(Error::Unavailable(reason)) if reason.contains(what)) && says(identity.check(), what)
     }
@@ -331,31 +331,31 @@ mod tests {
         let length = fs::metadata(&path).unwrap().len();
         let cut = |length| File::options().write(true).open(&path).unwrap().set_len(length).unwrap();
         for short in [length - 1, 20, 0] {
-            let identity = hasty(&path);
+            let identity = without_waiting_time(&path);
             identity.check().unwrap();
             let whole = fs::read(&path).unwrap();
             cut(short);
-            assert!(says_at_last(&identity, "was cut short"), "{short}");
+            assert!(second_check_says(&identity, "was cut short"), "{short}");
             fs::write(&path, whole).unwrap();
             assert!(says(identity.check(), "was cut short"), "{short}: connections may have read what was there meanwhile");
         }
     }
 
     #[test]
-    fn a_file_that_something_else_was_written_over_is_noticed() {
+    fn an_overwritten_file_is_noticed() {
         let home = tempfile::tempdir().unwrap();
         let (path, _open) = file(&home);
-        let identity = hasty(&path);
+        let identity = without_waiting_time(&path);
         identity.check().unwrap();
         fs::write(&path, vec![0; 300_000]).unwrap();
-        assert!(says_at_last(&identity, "was written over"));
+        assert!(second_check_says(&identity, "was written over"));
     }
 
     #[test]
-    fn a_log_that_was_cut_short_is_noticed_and_one_that_starts_over_is_none() {
+    fn a_truncated_wal_is_noticed_and_a_restarted_wal_is_accepted() {
         let home = tempfile::tempdir().unwrap();
         let (path, open) = file(&home);
-        let identity = hasty(&path);
+        let identity = without_waiting_time(&path);
         for _ in 0..3 {
             open.execute_batch("INSERT INTO t VALUES (zeroblob(300000))").unwrap();
             identity.check().unwrap();
@@ -366,12 +366,12 @@ mod tests {
         identity.check().unwrap();
         let log = File::options().write(true).open(beside(&path, LOG)).unwrap();
         log.set_len(log.metadata().unwrap().len() - 1).unwrap();
-        assert!(says_at_last(&identity, "-wal` was cut short"));
+        assert!(second_check_says(&identity, "-wal` was cut short"));
     }
 
     /// Simulates a checkpoint by another process that makes the file longer: it writes the header first and the last page last.
     #[test]
-    fn a_file_that_still_grows_to_what_its_header_states_is_refused_for_a_while_only() {
+    fn a_file_shorter_than_its_header_states_is_refused_until_it_has_grown() {
         let home = tempfile::tempdir().unwrap();
         let (path, open) = file(&home);
         let identity = FileIdentity::of(&path).unwrap();

@@ -483,7 +483,7 @@ mod tests {
     };
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn a_turn_may_change_more_than_is_kept_in_memory() {
+    async fn a_group_member_may_change_more_pages_than_are_kept_in_memory() {
         const ROWS: i64 = GROUP_PAGES as i64 + 1000;
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("file.db");
@@ -513,7 +513,7 @@ mod tests {
     /// While the table has few rows, each commit writes the table's only page into the WAL. So the number of pages in the WAL is the number
     /// of commits.
     #[tokio::test]
-    async fn a_group_grows_as_long_as_others_come_and_not_for_ever() {
+    async fn a_commit_group_accepts_further_writers_up_to_a_limit() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("file.db");
         let file = Connection::open(&path).unwrap();

@@ -219,7 +219,7 @@ mod tests {
     use crate::store::{parameterised_sql::Param, sqlite::file_identity::opened};
 
     #[tokio::test]
-    async fn what_takes_long_gets_a_thread() {
+    async fn long_reads_run_on_a_blocking_thread_and_short_ones_inline() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("file.db");
         Connection::open(&path).unwrap().execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE t (n INTEGER)").unwrap();
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_nobody_waits_for_ends_and_counts_until_then() {
+    async fn an_abandoned_read_ends_and_counts_against_the_limit_until_then() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("file.db");
         Connection::open(&path).unwrap().execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE t (n INTEGER)").unwrap();

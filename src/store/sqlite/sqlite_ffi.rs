@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn this_build_lacks_nothing() {
+    fn the_sqlite_build_has_all_required_options() {
         assert_eq!(compiled_without(), []);
         prepare().unwrap();
     }
@@ -161,7 +161,7 @@ mod tests {
     fn the_library_is_configured_before_its_first_use() {
         let program = std::env::current_exe().unwrap();
         let (_crate, module) = module_path!().split_once("::").unwrap();
-        let name = format!("{module}::configured_in_a_process_of_its_own");
+        let name = format!("{module}::sqlite_can_be_configured_only_before_its_first_use");
         let ended = std::process::Command::new(program).args([&name, "--exact", "--ignored"]).output().unwrap();
         let printed = String::from_utf8_lossy(&ended.stdout);
         assert!(ended.status.success() && printed.contains(" 1 passed"), "{printed}");
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     #[ignore = "runs in a process of its own, which another test starts"]
-    fn configured_in_a_process_of_its_own() {
+    fn sqlite_can_be_configured_only_before_its_first_use() {
         assert_eq!(configure(), None);
         Connection::open_in_memory().unwrap();
         assert_eq!(configure(), Some(Missing::Configuration));

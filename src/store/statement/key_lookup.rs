@@ -125,7 +125,7 @@ mod tests {
     };
 
     #[tokio::test]
-    async fn what_is_looked_up_at_a_time_is_one_statement_and_each_gets_his_own() {
+    async fn concurrent_lookups_share_one_statement_and_each_gets_its_own_result() {
         let (statements, count) = counter();
         let fixture = Fixture::open(Some(count)).await;
         let other = Fixture::new().await;
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn each_caller_is_told_by_his_own_time() {
+    async fn a_shared_lookup_checks_key_expiry_at_the_time_of_each_request() {
         let fixture = Fixture::new().await;
         let (id, hash) = fixture.key("key", true, 1000).await;
         let (unknown, db) = (SecretHash::of("another"), &fixture.db);
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn where_the_database_is_away_all_who_share_a_look_up_are_told() {
+    async fn a_lost_connection_is_reported_to_all_requests_of_a_shared_lookup() {
         let (statements, count) = counter();
         let fixture = Fixture::open(Some(count)).await;
         if fixture.db.backend() != DbBackend::Postgres {
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn where_a_shared_look_up_fails_otherwise_each_asks_alone() {
+    async fn a_failed_statement_of_a_shared_lookup_is_repeated_for_each_request() {
         let (statements, count) = counter();
         let fixture = Fixture::open(Some(count)).await;
         fixture.ticket("a", |_| {}).await;
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_panic_in_a_shared_look_up_strands_nobody() {
+    async fn a_panic_in_a_shared_lookup_does_not_fail_its_requests() {
         let armed = Arc::new(AtomicBool::new(false));
         let once = armed.clone();
         let fixture = Fixture::open(Some(Arc::new(move || assert!(!once.swap(false, Ordering::Relaxed), "on purpose")))).await;

@@ -173,7 +173,7 @@ mod tests {
     use crate::{domain::clock::SystemClock, store::fixture::Fixture};
 
     #[tokio::test]
-    async fn a_query_for_none_of_several_finds_none() {
+    async fn a_query_for_an_empty_list_of_ids_finds_nothing() {
         let fixture = Fixture::new().await;
         fixture.ticket("t", |_| {}).await;
         let write = fixture.db.write(&fixture.store, &(Arc::new(SystemClock) as _)).await.unwrap();

@@ -345,7 +345,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_passes_a_test_passes_its_sieve(has in values(), others in values(), also in values(), field in ".*", more in "[a-z]") {
+        fn values_that_pass_a_field_test_pass_its_pre_filter(has in values(), others in values(), also in values(), field in ".*", more in "[a-z]") {
             let field = FieldId::from(field);
             let marks: FieldBloomBits = [FieldBloomBits::of(&field, &has), FieldBloomBits::of(&more.into(), &also)].into_iter().collect();
             let passes = |test| BloomPreFilter::of(&field, &test).all(|sieve| sieve.passes(marks));
@@ -366,7 +366,7 @@ mod tests {
         }
 
         #[test]
-        fn numbers_pass_the_sieves_of_their_bounds(number in number(), least in number(), most in number(), field in ".*") {
+        fn numbers_within_bounds_pass_the_pre_filter_of_these_bounds(number in number(), least in number(), most in number(), field in ".*") {
             let field = FieldId::from(field);
             let marks = FieldBloomBits::of(&field, [&Comparable::Number(number)]);
             let passes = |test| BloomPreFilter::of(&field, &test).all(|sieve| sieve.passes(marks));
@@ -381,7 +381,7 @@ mod tests {
         }
 
         #[test]
-        fn labels_pass_their_sieve(has in prop::collection::vec(".*", 1..5), others in prop::collection::vec(".*", 0..5)) {
+        fn labels_that_match_a_filter_pass_its_pre_filter(has in prop::collection::vec(".*", 1..5), others in prop::collection::vec(".*", 0..5)) {
             let has: Vec<LabelId> = has.into_iter().map(LabelId::from).collect();
             let marks = FieldBloomBits { field_marks: BloomBits::of_labels(&has), ..FieldBloomBits::default() };
             let passes = |operator, label_ids| BloomPreFilter::of_labels(&LabelFilter { operator, label_ids }).is_none_or(|sieve| sieve.passes(marks));
@@ -393,7 +393,7 @@ mod tests {
 
     /// Asserts the bits of known values: bits are stored, so their hash must never change.
     #[test]
-    fn marks_are_what_they_were() {
+    fn the_stored_bloom_bits_of_known_values_never_change() {
         let field = FieldId::from("region");
         let bits = |marks: BloomBits| (0..63).filter(|bit| marks.bits() & (1 << bit) != 0).collect::<Vec<u32>>();
         let of = |value| {
@@ -411,14 +411,14 @@ mod tests {
     }
 
     #[test]
-    fn a_larger_number_is_of_no_lesser_magnitude() {
+    fn a_larger_number_never_has_a_smaller_magnitude() {
         let numbers =
             [f64::NEG_INFINITY, -1.0, -0.0, 0.0, 0.99, 1.0, 1.99, 2.0, 4.0, 1023.0, 1024.0, 524_288.0, 1_048_576.0, 1e300, f64::INFINITY];
         assert_eq!(numbers.map(magnitude), [0, 0, 1, 1, 1, 2, 2, 3, 4, 11, 12, 21, 22, LARGEST, LARGEST]);
     }
 
     #[test]
-    fn a_sieve_keeps_most_of_the_others_out() {
+    fn a_pre_filter_rejects_most_tickets_that_do_not_match() {
         let field = FieldId::from("n");
         let number = |number: u32| Comparable::Number(number.into());
         // Tickets of four values each. A test for one value matches only the first ticket, a test for twenty values the first five.

@@ -263,7 +263,7 @@ mod tests {
     };
 
     #[tokio::test]
-    async fn what_many_tickets_have_is_counted_once_a_minute() {
+    async fn a_condition_that_many_tickets_fulfil_is_counted_once_a_minute() {
         let fixture = shop().await;
         let (statements, count) = counter();
         let db = Db::open(&fixture.url, 2, Some(count)).await.unwrap();

@@ -115,7 +115,7 @@ async fn rows(fixture: &Fixture) -> [Vec<String>; 2] {
 }
 
 #[test]
-fn a_label_has_the_open_tickets_that_it_has() {
+fn the_list_of_open_tickets_by_label_stays_exact_after_random_changes() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let fixture = runtime.block_on(Fixture::alone());
     if fixture.db.backend() != DbBackend::Sqlite {
@@ -195,7 +195,7 @@ fn labelled(operator: LabelOperator, labels: &[&str]) -> TicketFilter {
 }
 
 #[tokio::test]
-async fn a_label_s_list_is_walked_whole_and_in_order() {
+async fn paging_through_labelled_tickets_returns_all_matches_in_order() {
     use LabelOperator::*;
     let fixture = open_shop(2_000).await;
     let (db, store) = (&fixture.db, &fixture.store);
@@ -251,7 +251,7 @@ async fn a_label_s_list_is_walked_whole_and_in_order() {
 }
 
 #[tokio::test]
-async fn what_is_there_already_is_listed_by_label() {
+async fn the_migration_lists_existing_tickets_by_label() {
     let fixture = open_shop(100).await;
     if fixture.db.backend() != DbBackend::Sqlite {
         return;
@@ -264,7 +264,7 @@ async fn what_is_there_already_is_listed_by_label() {
 }
 
 #[tokio::test]
-async fn what_a_label_does_not_have_is_not_looked_at() {
+async fn a_filter_by_label_reads_only_tickets_with_that_label() {
     let fixture = open_shop(5_000).await;
     let (db, store) = (&fixture.db, &fixture.store);
     if db.backend() != DbBackend::Sqlite {
@@ -337,7 +337,7 @@ async fn what_a_label_does_not_have_is_not_looked_at() {
 /// Asserts the order of look-ups. A test with a less selective Bloom pre-filter comes first, since it rejects more of the tickets that
 /// passed the pre-filters. A test that most tickets pass comes last: in SQLite's query plan, only its values come after the ticket's row.
 #[tokio::test]
-async fn values_are_looked_up_before_the_ticket_and_the_looser_mark_first() {
+async fn field_values_are_looked_up_before_the_ticket_least_selective_filter_first() {
     let fixture = open_shop(1_000).await;
     let (db, store) = (&fixture.db, &fixture.store);
     let field = |test: Test| FieldTest { field_id: "score".into(), test };

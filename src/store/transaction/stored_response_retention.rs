@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn old_answers_go_a_few_at_a_time_and_only_those_of_the_store() {
+    async fn old_responses_are_pruned_in_batches_and_only_in_their_store() {
         let (fixture, other) = (Fixture::new().await, Fixture::new().await);
         let keep = async |at: i64, keys: &[String]| {
             let write = fixture.db.write(&fixture.store, &clock(at)).await.unwrap();

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn a_turn_that_lost_its_transaction_writes_nothing_more() {
+    async fn a_group_member_whose_transaction_was_rolled_back_writes_nothing_more() {
         let fixture = Fixture::new().await;
         let Writes::Sqlite(writer) = fixture.db.writes() else { return };
         let insert = |id: &str, bytes: usize| {

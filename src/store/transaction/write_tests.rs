@@ -102,7 +102,7 @@ async fn process(fixture: &Fixture) -> i32 {
 }
 
 #[tokio::test]
-async fn a_write_that_is_dropped_leaves_nothing_and_its_connection_serves_again() {
+async fn a_dropped_write_is_rolled_back_and_its_connection_is_reused() {
     let fixture = with_ticket(Fixture::new().await).await;
     let (before, first) = (written(&fixture).await, process(&fixture).await);
     for round in 0..3 {
@@ -154,7 +154,7 @@ fn hold(fixture: &Fixture, table: &str, id: &str) -> String {
 /// A send that had to wait for another transaction's locks sees the changes of that transaction: it does not mark a closed ticket as
 /// answered, and it increments the new value of the message count.
 #[tokio::test]
-async fn a_send_that_waits_for_another_transaction_sees_what_that_one_did() {
+async fn a_send_that_waited_for_another_transaction_sees_its_changes() {
     let fixture = with_ticket(Fixture::alone().await).await;
     if fixture.db.backend() != DbBackend::Postgres {
         return;
@@ -179,7 +179,7 @@ async fn a_send_that_waits_for_another_transaction_sees_what_that_one_did() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_many_sends_to_one_conversation_each_is_written() {
+async fn concurrent_sends_to_one_conversation_are_all_written() {
     let fixture = with_ticket(Fixture::new().await).await;
     let before = written(&fixture).await;
     let sends = (0..20).map(|i| {
@@ -198,7 +198,7 @@ async fn of_many_sends_to_one_conversation_each_is_written() {
 
 /// A commit whose future is dropped writes the send as a whole or not at all, and its connection can be used again.
 #[tokio::test]
-async fn a_send_that_is_given_up_is_whole() {
+async fn a_send_with_a_cancelled_commit_is_written_completely_or_not_at_all() {
     let fixture = with_ticket(Fixture::alone().await).await;
     if fixture.db.backend() != DbBackend::Postgres {
         return;
@@ -240,7 +240,7 @@ async fn a_send_whose_connection_is_lost_is_refused_and_not_repeated() {
 /// The first pipelined batch of a write changes nothing, so it can be repeated. If the idle connection from the pool turns out to be lost,
 /// the batch is sent again on another connection.
 #[tokio::test]
-async fn a_send_begins_on_another_connection_where_its_own_is_lost() {
+async fn a_send_starts_on_another_connection_if_the_idle_one_is_lost() {
     let fixture = with_ticket(Fixture::alone().await).await;
     if fixture.db.backend() != DbBackend::Postgres {
         return;
@@ -256,7 +256,7 @@ async fn a_send_begins_on_another_connection_where_its_own_is_lost() {
 
 /// PostgreSQL checks deferred foreign keys at the commit, after it has returned the results of the statements.
 #[tokio::test]
-async fn what_the_commit_itself_refuses_is_an_error() {
+async fn a_constraint_violation_at_the_commit_is_an_error() {
     let fixture = with_ticket(Fixture::alone().await).await;
     if fixture.db.backend() != DbBackend::Postgres {
         return;
@@ -275,7 +275,7 @@ async fn what_the_commit_itself_refuses_is_an_error() {
 
 /// If a statement fails before the COMMIT in the same batch, nothing is written, although PostgreSQL reports no error for the COMMIT.
 #[tokio::test]
-async fn what_a_statement_of_the_last_flight_refuses_is_an_error() {
+async fn a_failed_statement_in_the_batch_of_the_commit_is_an_error() {
     let fixture = with_ticket(Fixture::new().await).await;
     let write = fixture.db.write(&fixture.store, &clock()).await.unwrap();
     send(&write, "m1").await.unwrap();

@@ -162,7 +162,7 @@ fn foreign_hosts_and_origins_are_refused() {
 }
 
 #[test]
-fn a_server_without_the_option_has_no_tools() {
+fn a_server_without_the_mcp_option_has_no_tools() {
     let answer = Assistant::of(crate::harness::one()).message("tools/list", json!({}));
     assert_eq!(answer.status, 404, "{}", answer.text);
 }

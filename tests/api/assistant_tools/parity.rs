@@ -179,7 +179,7 @@ fn pages_that_are_cut_to_their_limit_have_every_record_once() {
 }
 
 #[test]
-fn a_walk_by_cursor_has_every_record_once() {
+fn paging_by_cursor_returns_every_record_once() {
     let (_server, api) = server();
     let assistant = Assistant::of(&api);
     let mut walked = Vec::new();

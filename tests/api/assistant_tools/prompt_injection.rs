@@ -107,7 +107,7 @@ fn check(place: &str, value: &Value, named: &BTreeSet<String>, trusted: bool) ->
 }
 
 #[test]
-fn hostile_texts_are_cleaned_and_stand_only_in_the_named_members() {
+fn hostile_texts_are_cleaned_and_occur_only_in_members_the_instructions_list() {
     let server = Server::start_with(Database::with(&[("one", store())]), SERVED);
     let assistant = Assistant::of(&server.api("one", &ALL_SCOPES));
     let instructions = assistant.result("server/discover", json!({}))["instructions"].as_str().unwrap_or_default().to_owned();

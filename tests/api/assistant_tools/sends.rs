@@ -24,7 +24,7 @@ fn texts(shop: &WriteFixture) -> usize {
 }
 
 #[test]
-fn an_equal_send_is_made_once_unless_the_caller_means_it_again() {
+fn an_identical_send_is_made_once_unless_a_repetition_is_requested() {
     let (shop, assistant) = shop();
     let before = texts(&shop);
     assert_eq!(assistant.call("send_message", to_web("Hi"))["status"], "sent");
@@ -53,7 +53,7 @@ fn an_equal_send_is_made_once_unless_the_caller_means_it_again() {
 }
 
 #[test]
-fn a_client_that_can_ask_shows_the_message_first() {
+fn a_client_that_can_ask_the_user_sends_only_after_confirmation() {
     let (shop, assistant) = shop();
     let (assistant, before) = (assistant.that_asks(), texts(&shop));
     let ask = |text: &str| assistant.result("tools/call", json!({"name": "send_message", "arguments": to_web(text)}));
@@ -102,7 +102,7 @@ fn a_client_that_can_ask_shows_the_message_first() {
 }
 
 #[test]
-fn a_refused_send_teaches() {
+fn errors_of_refused_sends_explain_what_to_correct() {
     let (_desk, assistant) = shop();
     let closed = assistant.fails("send_message", json!({"conversationId": CLOSED, "text": "Hi"}));
     assert!(closed.contains("24 hours") && (REV_A || closed.contains("templateId")) && !closed.contains("POST"), "{closed}");
@@ -125,7 +125,7 @@ fn a_refused_send_teaches() {
 }
 
 #[test]
-fn a_question_shows_what_is_sent_and_cannot_be_faked() {
+fn a_confirmation_question_shows_what_is_sent_and_cannot_be_spoofed() {
     if REV_A {
         return;
     }

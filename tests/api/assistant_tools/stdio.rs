@@ -136,12 +136,12 @@ fn switches(shop: &WriteFixture, target: &[&str]) {
 }
 
 #[test]
-fn the_switches_decide_on_the_database() {
+fn the_mcp_switches_set_the_permissions_on_a_database() {
     switches(&shop(&[]), &[]);
 }
 
 #[test]
-fn the_switches_decide_through_a_server() {
+fn the_mcp_switches_set_the_permissions_through_a_server() {
     let shop = shop(SENDING);
     let url = format!("http://{}", shop.server.address);
     switches(&shop, &["--url", &url]);
@@ -157,7 +157,7 @@ fn a_server_that_permits_no_sends_makes_drafts_whatever_the_command_says() {
 }
 
 #[test]
-fn what_the_command_lacks_is_said() {
+fn the_mcp_command_reports_missing_and_invalid_settings() {
     let shop = shop(&[]);
     let url = format!("http://{}", shop.server.address);
     let failed = |arguments: &[&str], key: &str| {

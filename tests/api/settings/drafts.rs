@@ -90,7 +90,7 @@ fn a_draft_is_edited_and_released_once() {
 }
 
 #[test]
-fn a_newer_message_of_the_contact_has_to_be_confirmed() {
+fn releasing_a_draft_requires_confirmation_of_a_newer_message_of_the_contact() {
     let fixture = SettingsFixture::open();
     draft(&fixture, "d-1", 1000, "sendTextMessage", &to_free("Hi"), None);
     let refused = fixture.post("/drafts/release", json!({"draftId": "d-1"}));

@@ -95,7 +95,7 @@ fn a_feed_of_events_waits_and_selects_kinds() {
 }
 
 #[test]
-fn requests_that_wait_end_with_the_server() {
+fn waiting_requests_get_a_response_when_the_server_stops() {
     let fixture = SettingsFixture::open();
     let call = fixture.get("/events").query("wait", 30);
     let waiting = thread::spawn(move || call.exchange());
@@ -177,7 +177,7 @@ fn every_change_of_a_record_is_in_the_feed() {
 }
 
 #[test]
-fn a_copy_is_equal_to_an_export() {
+fn the_copy_command_produces_the_same_records_as_an_export() {
     let fixture = SettingsFixture::open();
     let (shop, database) = (&fixture.shop, &fixture.shop.server.database);
     let (file, url) = (database.folder().join("copy.ndjson"), format!("http://{}", shop.server.address));

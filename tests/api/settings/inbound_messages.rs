@@ -52,7 +52,7 @@ fn a_bridge_delivers_inbound_messages() {
 }
 
 #[test]
-fn a_whatsapp_thread_is_one_however_its_phone_is_spelled() {
+fn all_spellings_of_a_whatsapp_phone_number_lead_to_one_conversation() {
     let fixture = SettingsFixture::open();
     let mut conversations = Vec::new();
     for (n, reference) in

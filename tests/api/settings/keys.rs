@@ -30,7 +30,7 @@ fn a_secret_is_shown_once() {
 }
 
 #[test]
-fn a_key_has_the_life_cycle_of_section_3_2() {
+fn a_key_can_be_edited_rotated_deactivated_activated_expired_and_deleted() {
     let fixture = SettingsFixture::open();
     let (id, first) = fixture.key(&["tickets:read", "labels:read"]);
     let answers = |secret: &str, path: &str| fixture.shop.api.with_key(secret).get(path).send().status;
@@ -112,7 +112,7 @@ fn an_invalid_key_is_not_created() {
 }
 
 #[test]
-fn the_command_line_and_the_plane_see_the_same_keys() {
+fn the_command_line_and_the_settings_api_show_the_same_keys() {
     let fixture = SettingsFixture::open();
     let (id, secret) = fixture.key(&["labels:read"]);
     let listed = fixture.shop.server.database.run(&["key", "list", "--store", "desk"]);

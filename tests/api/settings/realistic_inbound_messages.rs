@@ -17,7 +17,7 @@ const ALBUM: usize = 24;
 const ALBUMS: usize = 20;
 
 #[test]
-fn an_album_is_one_thread_whatever_isolation_is_the_databases_default() {
+fn simultaneous_images_of_an_album_share_one_thread_at_every_isolation_level() {
     let fixture = SettingsFixture::open();
     let database = &fixture.shop.server.database;
     let defaults = match &database.postgres {
@@ -63,7 +63,7 @@ const MESSAGES: usize = 1_000;
 
 /// Returns the account that a sender writes to, and the sender's `referenceId`. On WhatsApp, `way` selects one of the spellings of the
 /// phone number. Messages in all spellings belong to one conversation.
-fn spelled(person: usize, way: usize) -> (&'static str, String) {
+fn account_and_reference(person: usize, way: usize) -> (&'static str, String) {
     let digits = format!("6691{person:07}");
     match person % 3 {
         0 => ("acc-line", format!("U{person:032x}")),
@@ -87,12 +87,12 @@ fn spelled(person: usize, way: usize) -> (&'static str, String) {
 }
 
 /// Returns the inbound message number `n`, in one of the forms that channels really use.
-fn real_shaped(n: usize) -> Value {
+fn realistic_message(n: usize) -> Value {
     // Chooses one of a property's `variants`. The choice depends on the message's number and on a prime number, which differs for each
     // property. So the messages combine the variants in many ways.
     let pick = |prime: usize, variants: &[Value]| variants[(n * prime + n / variants.len()) % variants.len()].clone();
     let person = (n * 37 + n / PEOPLE) % PEOPLE;
-    let (account, reference) = spelled(person, n / PEOPLE + person);
+    let (account, reference) = account_and_reference(person, n / PEOPLE + person);
     let message =
         json!({"accountId": account, "referenceId": reference, "externalId": format!("wamid.{n}"), "sender": {"id": format!("p{person}")}});
     let texts = [
@@ -146,11 +146,11 @@ fn real_shaped(n: usize) -> Value {
 
 /// Returns the messages of all senders in sending order. Every tenth message is in the list twice.
 fn inbox() -> Vec<Value> {
-    (0..MESSAGES).flat_map(|n| vec![real_shaped(n); if n % 10 == 9 { 2 } else { 1 }]).collect()
+    (0..MESSAGES).flat_map(|n| vec![realistic_message(n); if n % 10 == 9 { 2 } else { 1 }]).collect()
 }
 
 /// Asserts that each sender has exactly one conversation, which has each of the sender's messages once.
-fn holds_all(fixture: &SettingsFixture, answers: &[Value]) {
+fn check_conversations(fixture: &SettingsFixture, answers: &[Value]) {
     let duplicates = answers.iter().filter(|answer| answer["duplicate"] == true).count();
     assert_eq!((answers.len(), duplicates), (MESSAGES + MESSAGES / 10, MESSAGES / 10));
     let mut messages: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -168,8 +168,8 @@ fn holds_all(fixture: &SettingsFixture, answers: &[Value]) {
         assert_eq!(shown["allMsgCnt"], expected.len());
         references.insert(shown["referenceId"].as_str().unwrap_or_default().to_owned());
     }
-    // Each conversation has the normalised form of its sender's reference, which [`spelled`] returns if `way` is 0.
-    assert_eq!(references, (0..PEOPLE).map(|person| spelled(person, 0).1).collect());
+    // Each conversation has the normalised form of its sender's reference, which [`account_and_reference`] returns if `way` is 0.
+    assert_eq!(references, (0..PEOPLE).map(|person| account_and_reference(person, 0).1).collect());
 }
 
 #[test]
@@ -181,9 +181,9 @@ fn realistic_messages_over_a_bridge_are_all_accepted_and_stored() {
         .flat_map(|some| race(some.len(), |n| fixture.at(&fixture.api.address, "/messages", some[n].clone())))
         .map(|answer| answer.ok())
         .collect();
-    holds_all(&fixture, &answers);
-    fixture.post("/messages", with(real_shaped(0), json!({"accountId": "acc-none"}))).refuses("body.accountId");
-    fixture.post("/messages", with(real_shaped(0), json!({"text": 7}))).refuses("body.text");
+    check_conversations(&fixture, &answers);
+    fixture.post("/messages", with(realistic_message(0), json!({"accountId": "acc-none"}))).refuses("body.accountId");
+    fixture.post("/messages", with(realistic_message(0), json!({"text": 7}))).refuses("body.text");
 }
 
 #[test]
@@ -194,5 +194,5 @@ fn realistic_messages_on_the_command_line_are_all_accepted_and_stored() {
     let text: String = inbox().iter().map(|message| format!("{message}\n")).collect();
     std::fs::write(&file, text).expect("the file is written");
     let printed = database.run(&["message", "receive", "--store", "desk", &file.display().to_string()]);
-    holds_all(&fixture, &parsed(&printed));
+    check_conversations(&fixture, &parsed(&printed));
 }

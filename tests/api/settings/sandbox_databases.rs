@@ -80,7 +80,7 @@ fn a_database_becomes_a_sandbox_when_it_is_made_and_stays_one() {
 }
 
 #[test]
-fn one_server_has_the_clock_which_outlasts_its_death_and_which_commands_go_by() {
+fn the_sandbox_clock_has_one_server_survives_a_kill_and_applies_to_commands() {
     if has_standby() {
         return;
     }

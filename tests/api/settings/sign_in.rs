@@ -89,7 +89,7 @@ fn links(message: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_link_comes_to_the_address_on_file_and_opens_one_session() {
+fn a_sign_in_link_is_sent_to_the_stored_address_and_opens_one_session() {
     let smtp = SmtpServer::start();
     let fixture = fixture(&smtp.url);
     ask(&fixture, "ann@example.COM").ok();
@@ -131,7 +131,7 @@ fn a_link_comes_to_the_address_on_file_and_opens_one_session() {
 }
 
 #[test]
-fn a_link_goes_with_its_address_and_its_time() {
+fn a_sign_in_link_becomes_invalid_when_the_address_changes_or_time_expires() {
     let smtp = SmtpServer::start();
     let fixture = fixture(&smtp.url);
     let database = &fixture.shop.server.database;
@@ -148,7 +148,7 @@ fn a_link_goes_with_its_address_and_its_time() {
 }
 
 #[test]
-fn who_has_an_address_is_told_to_nobody() {
+fn responses_to_link_requests_do_not_reveal_which_addresses_are_known() {
     let smtp = SmtpServer::start();
     let fixture = fixture(&smtp.url);
     let database = &fixture.shop.server.database;
@@ -179,7 +179,7 @@ fn who_has_an_address_is_told_to_nobody() {
 
 /// The SMTP server of this test accepts connections, but never responds.
 #[test]
-fn an_answer_waits_for_no_smtp_server() {
+fn a_link_request_is_answered_without_waiting_for_the_smtp_server() {
     let silent = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let fixture = fixture(&format!("smtp://{}", silent.local_addr().expect("an address")));
     let begun = Instant::now();
@@ -190,7 +190,7 @@ fn an_answer_waits_for_no_smtp_server() {
 }
 
 #[test]
-fn requests_are_checked_and_an_smtp_server_that_is_away_harms_nothing() {
+fn invalid_link_requests_are_refused_and_an_unreachable_smtp_server_is_logged() {
     let fixture = fixture("smtp://127.0.0.1:9");
     for (body, complaint) in [
         (json!({}), "body.email"),

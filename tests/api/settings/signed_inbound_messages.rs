@@ -73,7 +73,7 @@ fn a_signed_message_needs_no_token() {
 }
 
 #[test]
-fn a_token_brings_messages_into_its_own_store_alone() {
+fn a_token_delivers_messages_only_to_its_own_store() {
     let fixture = SettingsFixture::open();
     let token = fixture.shop.server.database.run(&["settings", "token", "--store", "desk", "--user", ANN, "--can", "inbound"]);
     let post = |body: Value| fixture.call_as(&token, "POST", "/messages").json(body).send();

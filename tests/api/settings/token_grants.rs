@@ -68,7 +68,7 @@ fn token(fixture: &SettingsFixture, can: &str) -> String {
 }
 
 #[test]
-fn every_operation_has_the_grant_of_this_table() {
+fn every_settings_operation_requires_its_expected_grant() {
     let fixture = SettingsFixture::open();
     let of = |grant: &'static str, ids: &'static [&str]| ids.iter().map(move |id| ((*id).to_owned(), grant.to_owned()));
     let expected: BTreeMap<String, String> = OPERATIONS.into_iter().flat_map(|(grant, ids)| of(grant, ids)).collect();
@@ -116,7 +116,7 @@ fn an_operation_accepts_its_grant_and_refuses_every_other() {
 }
 
 #[test]
-fn a_token_says_what_it_can_do() {
+fn the_grants_of_a_token_are_shown_in_its_session_and_audit_entry() {
     let fixture = SettingsFixture::open();
     let database = &fixture.shop.server.database;
     let make = |can: &str| {

@@ -58,7 +58,7 @@ fn a_ticket_is_snoozed_and_unsnoozed() {
 }
 
 #[test]
-fn the_ai_hands_a_conversation_over() {
+fn escalating_a_conversation_emits_an_ai_escalated_event() {
     let fixture = SettingsFixture::open();
     fixture.post("/conversations/escalate", json!({"conversationId": "conv-free", "reason": " ลูกค้าต้องการคน "})).is(acknowledged());
     fixture.post("/conversations/escalate", json!({"conversationId": "conv-bare"})).is(acknowledged());
@@ -74,7 +74,7 @@ fn the_ai_hands_a_conversation_over() {
 }
 
 #[test]
-fn a_repeated_request_is_answered_as_before() {
+fn a_repeated_idempotency_key_replays_the_first_response() {
     let fixture = SettingsFixture::open();
     for (path, body) in [
         ("/conversations/escalate", json!({"conversationId": "conv-free"})),

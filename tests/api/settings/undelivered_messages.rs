@@ -67,7 +67,7 @@ fn a_pending_message_is_listed_and_tried_at_once() {
 }
 
 #[test]
-fn what_cannot_be_sent_again_is_refused() {
+fn retrying_a_message_that_cannot_be_sent_again_is_refused() {
     let fixture = SettingsFixture::with(SIMULATED);
     fixture.shop.text("conv-free", "delivered at once").is(acknowledged());
     let delivered = fixture.shop.newest("conv-free")["id"].clone();

@@ -28,7 +28,7 @@ fn set_role(fixture: &SettingsFixture, token: &str, id: &str, role: &str) -> cra
 }
 
 #[test]
-fn an_added_user_signs_in_and_is_seen_by_the_contract() {
+fn an_added_user_can_sign_in_and_is_listed_by_the_api() {
     let fixture = SettingsFixture::open();
     let before = fixture.changes();
     let seat = add(&fixture, &fixture.token, "noi@shop.example", "admin").ok();
@@ -85,7 +85,7 @@ fn a_user_who_cannot_be_added_is_refused_with_the_reason() {
 }
 
 #[test]
-fn of_equal_users_added_at_once_one_is_added() {
+fn simultaneous_additions_of_the_same_user_add_it_only_once() {
     let fixture = SettingsFixture::open();
     let statuses = thread::scope(|scope| {
         let adding: Vec<_> = (0..8).map(|_| scope.spawn(|| add(&fixture, &fixture.token, "noi@shop.example", "admin").status)).collect();
@@ -96,7 +96,7 @@ fn of_equal_users_added_at_once_one_is_added() {
 }
 
 #[test]
-fn of_two_owners_who_demote_each_other_one_stays() {
+fn two_owners_that_demote_each_other_leave_one_owner() {
     for _ in 0..3 {
         let fixture = SettingsFixture::open();
         let cat = grant(&fixture.shop, "token", CAT);
@@ -114,7 +114,7 @@ fn of_two_owners_who_demote_each_other_one_stays() {
 }
 
 #[test]
-fn a_removed_user_loses_tickets_keys_and_sessions() {
+fn removing_a_user_unassigns_tickets_revokes_tokens_and_keeps_api_keys() {
     let fixture = SettingsFixture::open();
     let shop = &fixture.shop;
     shop.server
@@ -167,7 +167,7 @@ fn the_last_owner_cannot_be_removed() {
 }
 
 #[test]
-fn of_two_owners_who_remove_each_other_one_stays() {
+fn two_owners_that_remove_each_other_leave_one_owner() {
     for _ in 0..3 {
         let fixture = SettingsFixture::open();
         let cat = grant(&fixture.shop, "token", CAT);
@@ -222,7 +222,7 @@ fn users_who_lose_access_to_an_account_lose_its_tickets() {
 
 /// A ticket never stays with a user who was removed or lost access, even if it is assigned to this user at the same moment.
 #[test]
-fn no_ticket_stays_with_a_user_who_is_removed_at_the_same_moment() {
+fn no_ticket_stays_assigned_to_a_user_removed_during_the_assignment() {
     if REV_A {
         return;
     }

@@ -93,7 +93,7 @@ fn an_invalid_subscription_is_refused() {
 }
 
 #[test]
-fn a_private_address_is_refused_where_it_is_entered() {
+fn creating_or_editing_a_webhook_refuses_a_private_address() {
     let fixture = SettingsFixture::open();
     let id = text(&fixture.post("/webhooks", json!({"url": "https://example.com/"})).ok()["webhook"]["id"]);
     for url in
@@ -189,7 +189,7 @@ fn every_kind_of_event_is_delivered() {
 }
 
 #[test]
-fn a_dry_run_counts_a_replay() {
+fn a_dry_run_returns_the_number_of_events_to_be_replayed() {
     let fixture = SettingsFixture::open();
     let shop = &fixture.shop;
     shop.label("conv-free", &["lab-0", "lab-1"], &["lab-a"]).ok();
@@ -223,7 +223,7 @@ fn a_dry_run_counts_a_replay() {
 }
 
 #[test]
-fn the_feed_misses_nothing_and_ends_with_the_newest() {
+fn the_event_feed_lists_every_event_with_the_newest_last() {
     let fixture = SettingsFixture::open();
     let shop = &fixture.shop;
     assert_eq!(fixture.get("/events").send().ok(), json!([]));
@@ -253,7 +253,7 @@ fn the_feed_misses_nothing_and_ends_with_the_newest() {
 }
 
 #[test]
-fn the_log_shows_the_beginning_of_each_answer() {
+fn the_delivery_log_shows_the_beginning_of_each_error_response() {
     let fixture = SettingsFixture::with(PRIVATE);
     let endpoint = Endpoint::replying(|_| ("500 Oops", format!("\0ผิด {}", "x".repeat(70_000))));
     let id = text(&fixture.post("/webhooks", json!({"url": endpoint.url()})).ok()["webhook"]["id"]);

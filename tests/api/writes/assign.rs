@@ -10,7 +10,7 @@ use crate::{
 };
 
 #[test]
-fn the_older_revision_does_not_know_the_path() {
+fn only_the_newer_revision_has_the_assign_operation() {
     let shop = WriteFixture::open();
     if REV_A {
         shop.assert_unchanged(|| shop.assign(&[("t-free", BO)]).fails(404));
@@ -71,7 +71,7 @@ fn the_assignee_is_expanded() {
 }
 
 #[test]
-fn one_bad_item_and_nothing_is_assigned() {
+fn one_invalid_item_prevents_all_assignments_of_a_request() {
     if REV_A {
         return;
     }
@@ -125,7 +125,7 @@ fn a_request_has_one_to_fifty_items() {
 }
 
 #[test]
-fn an_item_of_the_wrong_shape_is_named() {
+fn an_item_of_the_wrong_shape_is_reported_with_its_position() {
     if REV_A {
         return;
     }

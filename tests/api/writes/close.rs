@@ -8,7 +8,7 @@ use crate::fixture::{ANN, BO, GHOST, NAMELESS, SHUT, STRANGER, at, line, message
 /// Closes a ticket that has no field values. The request also has the properties of `more`. Asserts that the closed ticket has the field
 /// values `values`.
 #[track_caller]
-fn leaves(more: Value, values: Value) {
+fn assert_values_after_close(more: Value, values: Value) {
     let shop = WriteFixture::open();
     let mut body = json!({"ticketId": "t-free"});
     if let (Value::Object(body), Value::Object(more)) = (&mut body, more) {
@@ -20,7 +20,7 @@ fn leaves(more: Value, values: Value) {
 }
 
 #[test]
-fn a_ticket_closes_and_keeps_the_rest() {
+fn closing_a_ticket_changes_only_its_state_and_timestamps() {
     let shop = WriteFixture::open();
     let before = shop.ticket("t-set");
     let after = shop.close(json!({"ticketId": "t-set"})).ok();
@@ -38,7 +38,7 @@ fn a_ticket_closes_and_keeps_the_rest() {
 }
 
 #[test]
-fn everything_given_is_recorded_at_once() {
+fn a_close_records_handler_conversion_revenue_and_field_values() {
     let shop = WriteFixture::open();
     let body = json!({
         "ticketId": "t-free", "handledBy": BO, "isConverted": true, "totalRevenue": 1250.5, "currency": "USD",
@@ -60,10 +60,10 @@ fn everything_given_is_recorded_at_once() {
 }
 
 #[test]
-fn revenue_takes_the_stores_currency_unless_it_names_one() {
-    leaves(json!({"totalRevenue": 99}), json!({"salesRevenue": 99, "salesRevenueCurrency": "THB"}));
-    leaves(json!({"totalRevenue": 0, "currency": "JPY"}), json!({"salesRevenue": 0, "salesRevenueCurrency": "JPY"}));
-    leaves(json!({"isConverted": false}), json!({"isConverted": false}));
+fn revenue_without_a_currency_takes_the_currency_of_the_store() {
+    assert_values_after_close(json!({"totalRevenue": 99}), json!({"salesRevenue": 99, "salesRevenueCurrency": "THB"}));
+    assert_values_after_close(json!({"totalRevenue": 0, "currency": "JPY"}), json!({"salesRevenue": 0, "salesRevenueCurrency": "JPY"}));
+    assert_values_after_close(json!({"isConverted": false}), json!({"isConverted": false}));
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn revenue_is_kept_exactly() {
 }
 
 #[test]
-fn what_a_close_refuses_changes_nothing() {
+fn a_close_with_an_invalid_value_is_refused_and_changes_nothing() {
     let shop = WriteFixture::open();
     shop.assert_unchanged(|| {
         for (more, field) in [
@@ -174,13 +174,13 @@ fn a_close_that_changes_a_value_updates_the_timestamp_of_the_fields() {
 }
 
 #[test]
-fn the_user_who_handled_it_is_found_whatever_the_case_of_the_id() {
+fn the_user_id_in_handled_by_is_matched_without_regard_to_case() {
     let shop = WriteFixture::open();
     assert_eq!(shop.close(json!({"ticketId": "t-free", "handledBy": BO.to_uppercase()})).ok()["handledBy"], BO);
 }
 
 #[test]
-fn revenue_is_not_rounded() {
+fn revenue_that_would_have_to_be_rounded_is_refused() {
     let shop = WriteFixture::open();
     let close = |amount: &str| {
         let body = format!("{{\"ticketId\":\"t-free\",\"totalRevenue\":{amount}}}");
@@ -201,7 +201,7 @@ fn revenue_is_not_rounded() {
 }
 
 #[test]
-fn a_closed_ticket_is_sorted_by_the_last_message_of_its_window() {
+fn a_message_sent_after_the_close_does_not_sort_a_closed_ticket() {
     let ahead = json!({"id": "m-99", "conversationId": "conv-ahead", "direction": "inbound", "sentAt": "2099-01-01T00:00:00Z",
         "createdAt": "2099-01-01T00:00:00Z", "text": "x"});
     let shop = WriteFixture::with(&[("desk", [crate::fixture::write_store(), vec![line("message", ahead)]].concat())]);

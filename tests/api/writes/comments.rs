@@ -32,7 +32,7 @@ fn a_comment_is_added_and_changes_nothing_else() {
 }
 
 #[test]
-fn comments_come_back_newest_first_and_may_repeat() {
+fn comments_are_listed_newest_first_and_may_have_equal_texts() {
     let shop = WriteFixture::open();
     for text in ["one", "two", "two", "three"] {
         shop.comment("conv-bare", text).ok();

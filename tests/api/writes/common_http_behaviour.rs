@@ -65,7 +65,7 @@ fn a_body_without_a_content_type_is_tolerated() {
 }
 
 #[test]
-fn another_method_is_not_allowed() {
+fn a_wrong_http_method_on_a_write_path_is_not_allowed() {
     let shop = WriteFixture::open();
     for (path, method) in writes() {
         let other = if method == "PATCH" { "PUT" } else { "DELETE" };
@@ -110,7 +110,7 @@ fn a_ticket_field_update_of_the_wrong_shape_is_refused() {
 }
 
 #[test]
-fn a_write_that_only_acknowledges_expands_nothing() {
+fn writes_that_return_no_expandable_record_refuse_expand() {
     let shop = WriteFixture::open();
     shop.assert_unchanged(|| {
         for (path, body) in [

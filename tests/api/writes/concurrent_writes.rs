@@ -44,7 +44,7 @@ pub fn gapless(events: &[Value]) {
 }
 
 #[test]
-fn of_writes_with_the_same_timestamp_one_sets_a_ticket_field() {
+fn only_one_of_concurrent_ticket_field_writes_with_one_timestamp_succeeds() {
     let shop = WriteFixture::open();
     for round in 0..3 {
         let before = stamp(&shop.ticket("t-set"), "ticketFieldsUpdatedAt");
@@ -58,7 +58,7 @@ fn of_writes_with_the_same_timestamp_one_sets_a_ticket_field() {
 }
 
 #[test]
-fn of_writes_with_the_same_timestamp_one_sets_a_contact_field() {
+fn only_one_of_concurrent_contact_field_writes_with_one_timestamp_succeeds() {
     let shop = WriteFixture::open();
     one_wins(race(20, |n| shop.set_contact_at("con-mia", "c-int", json!(100 + n), &at("01-20T00:00")))).is(acknowledged());
     // `con-new` never had a value in a custom field, so a write must send the timestamp of the contact itself.
@@ -67,7 +67,7 @@ fn of_writes_with_the_same_timestamp_one_sets_a_contact_field() {
 }
 
 #[test]
-fn writes_without_a_timestamp_all_happen_one_after_the_other() {
+fn concurrent_writes_without_a_timestamp_are_serialised_and_all_succeed() {
     let shop = WriteFixture::open();
     let answers = race(24, |n| shop.set("t-set", "f-int", json!(100 + n)));
     let mut stamps: Vec<_> = answers.iter().map(|answer| stamp(&answer.ok(), "ticketFieldsUpdatedAt")).collect();
@@ -157,7 +157,7 @@ fn closing_the_older_of_two_tickets_does_not_deadlock() {
 }
 
 #[test]
-fn of_equal_contacts_one_is_created() {
+fn only_one_of_concurrent_contacts_with_one_email_or_phone_is_created() {
     let shop = WriteFixture::open();
     let email = |n: usize| if n.is_multiple_of(2) { "ada@example.com" } else { "ADA@Example.COM" };
     let winner = one_wins(race(20, |n| shop.post("/contacts", json!({"firstName": format!("Ada {n}"), "email": email(n)})).send())).ok();
@@ -199,7 +199,7 @@ fn concurrent_requests_with_one_idempotency_key_write_once() {
 }
 
 #[test]
-fn of_different_bodies_under_one_idempotency_key_one_is_written() {
+fn only_one_of_concurrent_bodies_with_one_idempotency_key_is_written() {
     let shop = WriteFixture::open();
     one_wins(race(12, |n| {
         let body = json!({"conversationId": "conv-free", "text": format!("from {n}")});

@@ -18,7 +18,7 @@ fn named(name: &str) -> Value {
 }
 
 #[test]
-fn a_contact_comes_back_whole() {
+fn a_new_contact_is_returned_with_all_its_properties_and_is_searchable() {
     let shop = WriteFixture::open();
     let body = json!({"firstName": "Ada", "lastName": "Lovelace", "email": "Ada@Example.com", "phone": "+441234567890"});
     let contact = made(&shop, body);
@@ -41,7 +41,7 @@ fn a_contact_comes_back_whole() {
 }
 
 #[test]
-fn a_first_name_is_enough() {
+fn a_contact_can_be_created_with_only_a_first_name() {
     let shop = WriteFixture::open();
     let contact = made(&shop, named("สมชาย"));
     assert_eq!((&contact["fullName"], &contact["firstName"]), (&json!("สมชาย"), &json!("สมชาย")));
@@ -53,7 +53,7 @@ fn a_first_name_is_enough() {
 }
 
 #[test]
-fn the_timestamp_of_a_new_contact_allows_its_first_field() {
+fn the_first_custom_field_write_accepts_the_timestamp_of_a_new_contact() {
     let shop = WriteFixture::open();
     let contact = made(&shop, named("Ada"));
     let id = contact["id"].as_str().unwrap_or_default();

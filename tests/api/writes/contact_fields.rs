@@ -9,7 +9,7 @@ use crate::fixture::at;
 const STAMPS: [&str; 2] = ["updatedAt", "customFieldsUpdatedAt"];
 
 #[test]
-fn a_value_is_set_and_the_rest_stays() {
+fn setting_a_custom_field_leaves_the_rest_of_the_contact_unchanged() {
     let shop = WriteFixture::open();
     let before = shop.contact("con-mia");
     shop.set_contact_at("con-mia", "c-text", json!("after"), &at("01-20T00:00")).is(acknowledged());
@@ -23,7 +23,7 @@ fn a_value_is_set_and_the_rest_stays() {
 }
 
 #[test]
-fn the_first_custom_field_is_guarded_by_the_timestamp_of_the_contact() {
+fn the_first_custom_field_write_requires_the_timestamp_of_the_contact() {
     let shop = WriteFixture::open();
     let before = shop.contact("con-new");
     assert!(before.get("customFieldsUpdatedAt").is_none(), "{before}");
@@ -83,7 +83,7 @@ fn setting_the_stored_value_changes_nothing() {
 }
 
 #[test]
-fn null_unsets_and_so_does_an_empty_list() {
+fn null_or_an_empty_list_unsets_a_custom_field() {
     let shop = WriteFixture::open();
     shop.set_contact("con-mia", "c-multi", json!(["a", "b"])).ok();
     shop.set_contact("con-mia", "c-text", Value::Null).is(acknowledged());

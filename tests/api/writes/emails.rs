@@ -121,7 +121,7 @@ fn an_e_mail_of_the_wrong_shape_is_refused() {
 }
 
 #[test]
-fn an_e_mail_begins_a_conversation_each_time() {
+fn each_new_e_mail_starts_a_new_conversation() {
     if REV_A {
         return;
     }
@@ -186,7 +186,7 @@ fn an_e_mail_begins_a_conversation_each_time() {
 }
 
 #[test]
-fn a_reply_goes_to_its_recipients_in_the_thread() {
+fn an_e_mail_reply_continues_its_thread_and_goes_to_the_given_recipients() {
     if REV_A {
         return;
     }

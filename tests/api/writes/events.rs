@@ -106,7 +106,7 @@ fn a_close_causes_an_event_per_changed_value_and_then_its_own() {
 }
 
 #[test]
-fn a_ticket_closes_once() {
+fn closing_a_ticket_again_causes_no_second_close_event() {
     let shop = WriteFixture::open();
     for _ in 0..3 {
         shop.close(json!({"ticketId": "t-free"})).ok();
@@ -163,7 +163,7 @@ fn the_event_of_a_contact_field_has_both_values() {
 }
 
 #[test]
-fn new_contacts_reads_and_comments_cause_no_event() {
+fn new_contacts_comments_and_mark_read_cause_no_event() {
     let shop = WriteFixture::open();
     shop.post("/contacts", json!({"firstName": "Ada"})).send().ok();
     shop.read("conv-free").ok();

@@ -170,7 +170,7 @@ fn a_ticket_field_refuses_values_that_do_not_fit() {
 }
 
 #[test]
-fn closing_checks_values_against_the_same_definitions() {
+fn a_close_validates_field_values_like_a_ticket_field_update() {
     let shop = WriteFixture::open();
     for (field, sent, stored) in accepted() {
         let id = format!("f-{field}");
@@ -220,7 +220,7 @@ fn a_field_without_a_limit_has_a_default_limit() {
 }
 
 #[test]
-fn a_text_that_fits_no_index_is_stored_filtered_and_imported() {
+fn a_text_too_long_for_an_index_entry_is_stored_filtered_and_imported() {
     // A long text of pseudo-random letters, which PostgreSQL cannot compress to fit into an index entry.
     let digit = |state: &mut u64| {
         *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

@@ -81,7 +81,7 @@ fn members(path: &str) -> Vec<(&'static str, Vec<Value>)> {
 }
 
 /// Returns values that are valid for hardly any property.
-fn odd() -> Vec<Value> {
+fn mostly_invalid_values() -> Vec<Value> {
     vec![
         Value::Null,
         json!(-1),
@@ -105,12 +105,12 @@ fn body(dice: &mut SeededRandom, path: &str) -> Value {
     for (name, choices) in members(path) {
         match dice.roll(40) {
             0 => {}
-            1 => body[name] = dice.pick(&odd()),
+            1 => body[name] = dice.pick(&mostly_invalid_values()),
             _ => body[name] = dice.pick(&choices),
         }
     }
     if dice.roll(30) == 0 {
-        body["__proto__"] = dice.pick(&odd());
+        body["__proto__"] = dice.pick(&mostly_invalid_values());
     }
     body
 }

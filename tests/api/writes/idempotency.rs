@@ -73,7 +73,7 @@ fn every_write_is_executed_once_and_its_answer_is_repeated() {
 }
 
 #[test]
-fn the_first_answer_is_repeated_whatever_happened_since() {
+fn the_first_response_is_repeated_even_after_later_changes() {
     let shop = WriteFixture::open();
     let call = || shop.patch("/tickets/field-values", json!({"ticketId": "t-free", "ticketFieldId": "f-text", "newValue": "x"}));
     let first = keyed(call(), "k");
@@ -117,7 +117,7 @@ fn idempotency_keys_are_scoped_to_an_operation_and_a_store() {
 }
 
 #[test]
-fn a_failure_is_not_stored() {
+fn a_failed_request_leaves_its_idempotency_key_unused() {
     let shop = WriteFixture::open();
     let set = |ticket: &str, value: Value| {
         let body = json!({"ticketId": ticket, "ticketFieldId": "f-int", "newValue": value});
@@ -135,7 +135,7 @@ fn a_failure_is_not_stored() {
 }
 
 #[test]
-fn a_write_without_the_header_is_executed_again() {
+fn a_repeated_write_without_an_idempotency_key_is_executed_again() {
     let shop = WriteFixture::open();
     for _ in 0..2 {
         let answer = shop.comment("conv-free", "x");
@@ -145,7 +145,7 @@ fn a_write_without_the_header_is_executed_again() {
 }
 
 #[test]
-fn a_key_without_its_scope_learns_nothing_from_a_replay() {
+fn an_api_key_without_the_scope_gets_no_stored_response() {
     let shop = WriteFixture::open();
     let body = json!({"conversationId": "conv-free", "text": "x"});
     keyed(shop.post("/messages/internal-comments", body.clone()), "k").ok();
@@ -154,7 +154,7 @@ fn a_key_without_its_scope_learns_nothing_from_a_replay() {
 }
 
 #[test]
-fn the_header_is_documented_on_every_write() {
+fn the_idempotency_key_header_is_documented_on_every_write() {
     let shop = WriteFixture::open();
     let document = shop.api.anonymous().raw("GET", "/openapi.json").exchange().body();
     for (path, method) in WRITES {

@@ -120,7 +120,7 @@ fn an_unknown_label_is_refused_in_the_newer_revision_and_ignored_in_the_older() 
 }
 
 #[test]
-fn a_label_is_not_added_and_removed_at_once() {
+fn a_request_that_adds_and_removes_the_same_label_is_refused() {
     let shop = WriteFixture::open();
     shop.assert_unchanged(|| {
         for label in ["lab-a", "lab-c"] {

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::{WriteFixture, acknowledged, without};
 
 #[test]
-fn the_unread_count_is_cleared_and_stays_cleared() {
+fn mark_read_clears_the_unread_count_and_a_repeat_changes_nothing() {
     let shop = WriteFixture::open();
     let before = shop.conversation("conv-free");
     assert_eq!(before["unreadMsgCnt"], 3);
@@ -18,7 +18,7 @@ fn the_unread_count_is_cleared_and_stays_cleared() {
 }
 
 #[test]
-fn a_snoozed_or_spam_ticket_is_open_too() {
+fn mark_read_treats_a_snoozed_or_spam_ticket_as_open() {
     let shop = WriteFixture::open();
     for id in ["conv-asleep", "conv-spam"] {
         shop.read(id).is(acknowledged());

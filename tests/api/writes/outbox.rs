@@ -10,12 +10,12 @@ use crate::{
 };
 
 /// Makes the messages in the outbox due now, except those that are being sent.
-fn hurry(shop: &WriteFixture) {
+fn make_messages_due(shop: &WriteFixture) {
     shop.server.database.sql("UPDATE outbound SET due_at = 1 WHERE claim IS NULL");
 }
 
 #[test]
-fn an_event_reports_a_message_once_its_channel_has_it() {
+fn the_sent_event_appears_only_after_the_channel_accepted_the_message() {
     let shop = WriteFixture::simulated();
     shop.text("conv-line", "simulate:delay=1000").is(acknowledged());
     shop.text("conv-web", "at once").is(acknowledged());
@@ -32,7 +32,7 @@ fn an_event_reports_a_message_once_its_channel_has_it() {
 }
 
 #[test]
-fn failures_are_retried_and_refusals_are_not() {
+fn failed_sends_are_retried_and_refused_sends_are_not() {
     let shop = WriteFixture::simulated();
     for (conversation, text) in [
         ("conv-line", "simulate:fail=2 first"),
@@ -59,12 +59,12 @@ fn failures_are_retried_and_refusals_are_not() {
         line.len() < 3 || line[0]["attempts"] != 0
     });
     shop.until("the first is there", || {
-        hurry(&shop);
+        make_messages_due(&shop);
         shop.sent_texts().len() >= 4
     });
     assert_eq!(shop.sent_texts()[1..], ["simulate:fail=2 first", "second", "third"]);
     shop.until("the last is given up", || {
-        hurry(&shop);
+        make_messages_due(&shop);
         shop.sent_texts().len() == 5
     });
     assert_eq!(shop.sent_texts()[4], "behind one that is down");
@@ -75,7 +75,7 @@ fn failures_are_retried_and_refusals_are_not() {
 }
 
 #[test]
-fn an_account_that_hangs_delays_no_other() {
+fn slow_sends_of_one_account_do_not_delay_another_account() {
     let mut lines = channels();
     for n in 0..40 {
         let mut talk = lines.iter().find(|line| line["record"]["id"] == "conv-quiet").cloned().unwrap_or_default();
@@ -126,7 +126,7 @@ fn a_message_of_a_killed_server_is_sent_by_the_next_one() {
 }
 
 #[test]
-fn two_processes_share_the_work() {
+fn two_server_processes_with_one_outbox_send_each_message_once() {
     let shop = WriteFixture::simulated();
     let other = shop.server.beside(SIMULATED);
     let mut second = shop.api.clone();

@@ -25,7 +25,7 @@ fn walk_while(list: &Call, mut between: impl FnMut(&Answer)) -> Vec<String> {
 }
 
 #[test]
-fn tickets_that_get_messages_meanwhile_come_once() {
+fn tickets_that_get_messages_between_pages_are_listed_once() {
     let shop = WriteFixture::open();
     let list = shop.post("/tickets/list", json!({}));
     let whole = walk(&list, 50);
@@ -43,7 +43,7 @@ fn tickets_that_get_messages_meanwhile_come_once() {
 }
 
 #[test]
-fn contacts_that_change_or_come_meanwhile_come_once_or_not() {
+fn contacts_changed_between_pages_are_listed_once_and_new_ones_are_omitted() {
     let shop = WriteFixture::open();
     let list = shop.post("/contacts/list", json!({}));
     let whole = walk(&list, 50);
@@ -59,7 +59,7 @@ fn contacts_that_change_or_come_meanwhile_come_once_or_not() {
 }
 
 #[test]
-fn a_total_is_of_the_moment_of_the_first_page() {
+fn every_page_reports_the_total_at_the_time_of_the_first_page() {
     if !crate::REV_A {
         return;
     }

@@ -25,7 +25,7 @@ pub fn untouched<T>(shop: &WriteFixture, act: impl FnOnce() -> T) -> T {
 }
 
 /// Returns a valid request for each operation that sends a message in the API revision under test.
-fn good(shop: &WriteFixture) -> Vec<Call> {
+fn valid_send_requests(shop: &WriteFixture) -> Vec<Call> {
     let mut calls = vec![shop.post("/messages", json!({"conversationId": "conv-web", "text": "Hi"}))];
     if !REV_A {
         let to = json!([{"email": "eva@example.com"}]);
@@ -51,7 +51,7 @@ fn waiting(shop: &WriteFixture) -> Vec<String> {
 }
 
 #[test]
-fn a_text_is_shown_and_counted_and_causes_an_event() {
+fn a_sent_text_is_listed_and_counted_and_causes_an_event() {
     let shop = WriteFixture::channels();
     let (conversation, ticket) = (shop.conversation("conv-web"), shop.ticket("t-web"));
     assert!(waiting(&shop).contains(&"t-web".to_owned()));
@@ -293,23 +293,23 @@ fn a_send_with_an_idempotency_key_happens_once() {
     let shop = WriteFixture::channels();
     let counts = |shop: &WriteFixture| shop.server.database.ask("SELECT id FROM messages WHERE inbound = FALSE").len();
     let before = counts(&shop);
-    for call in good(&shop) {
+    for call in valid_send_requests(&shop) {
         let first = call.clone().header("idempotency-key", "k").send();
         first.is(acknowledged());
         let again = call.clone().header("idempotency-key", "k").send();
         again.is(acknowledged());
         assert_eq!(again.header("idempotency-replayed"), Some("true"), "{}", again.described());
     }
-    assert_eq!(counts(&shop), before + good(&shop).len());
+    assert_eq!(counts(&shop), before + valid_send_requests(&shop).len());
     untouched(&shop, || {
-        for call in good(&shop) {
+        for call in valid_send_requests(&shop) {
             // The request repeats the idempotency key with another body (one more space), which is a conflict.
             call.reworded().header("idempotency-key", "k").send().fails(409);
         }
     });
     // First sends many concurrent requests with the same idempotency key, of which one is executed. Then sends concurrent requests with
     // different keys, which are all executed.
-    for (n, call) in good(&shop).into_iter().enumerate() {
+    for (n, call) in valid_send_requests(&shop).into_iter().enumerate() {
         let before = counts(&shop);
         let answers = race(20, |_| call.clone().header("idempotency-key", &format!("race-{n}")).send());
         for answer in answers {

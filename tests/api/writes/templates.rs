@@ -104,7 +104,7 @@ fn a_template_of_the_wrong_shape_is_refused() {
 }
 
 #[test]
-fn a_template_is_sent_whenever_the_contact_last_wrote() {
+fn a_template_is_sent_inside_and_outside_the_messaging_window() {
     if REV_A {
         return;
     }
@@ -171,7 +171,7 @@ fn a_phone_has_one_thread_on_an_account() {
 }
 
 #[test]
-fn a_template_to_a_phone_continues_the_thread_of_its_bare_digits() {
+fn a_template_to_a_phone_continues_a_thread_received_without_the_plus_sign() {
     if REV_A {
         return;
     }
@@ -189,7 +189,7 @@ fn a_template_to_a_phone_continues_the_thread_of_its_bare_digits() {
 }
 
 #[test]
-fn a_template_to_a_phone_goes_there_whatever_the_reference_of_its_conversation() {
+fn a_template_goes_to_the_requested_phone_despite_another_conversation_reference() {
     if REV_A {
         return;
     }

@@ -39,7 +39,7 @@ fn the_ids_of_another_store_are_not_found() {
 }
 
 #[test]
-fn a_shared_id_is_written_in_the_callers_store_alone() {
+fn a_write_to_an_id_in_two_stores_changes_only_the_callers_store() {
     let shop = WriteFixture::with(&[("desk", lines()), ("copy", lines())]);
     let (mine, other) = (shop.snapshot("desk"), shop.snapshot("copy"));
     shop.set("t-set", "f-text", json!("x")).ok();

@@ -9,7 +9,7 @@ use crate::fixture::{BO, at};
 const STAMPS: [&str; 2] = ["updatedAt", "ticketFieldsUpdatedAt"];
 
 #[test]
-fn a_first_value_comes_back_in_the_whole_ticket() {
+fn the_first_field_value_of_a_ticket_is_stored_and_returned() {
     let shop = WriteFixture::open();
     let before = shop.ticket("t-free");
     assert_eq!((values_of(&before, "ticketFields"), before.get("ticketFieldsUpdatedAt")), (json!({}), None));
@@ -23,7 +23,7 @@ fn a_first_value_comes_back_in_the_whole_ticket() {
 }
 
 #[test]
-fn the_answer_is_exactly_the_ticket() {
+fn the_response_to_a_ticket_field_update_is_exactly_the_ticket() {
     let shop = WriteFixture::open();
     let after = shop.set_at("t-set", "f-text", json!("after"), &at("03-02T09:30")).ok();
     let (updated, fields_updated, number) = (stamp(&after, "updatedAt"), stamp(&after, "ticketFieldsUpdatedAt"), &after["ticketNumber"]);
@@ -69,7 +69,7 @@ fn a_closed_or_spam_or_snoozed_ticket_accepts_values() {
 }
 
 #[test]
-fn null_unsets_and_leaves_the_other_values() {
+fn null_or_an_empty_list_unsets_only_the_given_ticket_field() {
     let shop = WriteFixture::open();
     let after = shop.set("t-set", "f-text", Value::Null).ok();
     assert_eq!(after["ticketFields"], json!({"f-int": 3, "f-when": at("03-02T09:00"), "f-multi": ["a", "b"], "aiCsat": "good"}));

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::{B, C, Done::Put, U, hold, schema_composition::answering};
 
 #[test]
-fn a_schema_and_a_choice_of_it_are_compared_as_choices() {
+fn a_schema_replaced_by_one_of_or_any_of_is_compared_as_variant() {
     let base = answering(
         "3.1.0",
         json!({
@@ -80,7 +80,7 @@ fn a_schema_and_a_choice_of_it_are_compared_as_choices() {
 }
 
 #[test]
-fn keywords_beside_a_choice_are_compared() {
+fn keywords_beside_one_of_or_any_of_are_compared() {
     let y = json!({ "$ref": "#/components/schemas/Y" });
     let base = answering(
         "3.0.3",

@@ -115,7 +115,7 @@ fn changes_of_parameters_are_classed() {
 }
 
 #[test]
-fn replaced_parameters_of_a_path_are_reported_as_restated() {
+fn changes_of_overridden_path_level_parameters_are_reported_as_restated() {
     let mut base = base_document::base();
     base["paths"]["/pets"]["get"]["parameters"][0] = json!({ "name": "trace", "in": "header", "schema": { "type": "integer" } });
     base["paths"]["/pets"].as_object_mut().expect("a path").remove("post");
@@ -123,7 +123,7 @@ fn replaced_parameters_of_a_path_are_reported_as_restated() {
 }
 
 #[test]
-fn equal_serialisations_are_restated() {
+fn parameter_styles_with_equal_serialisation_are_reported_as_restated() {
     let mut base = base_document::base();
     base["paths"]["/pets"]["get"]["parameters"][1] = json!({ "name": "near", "in": "query", "style": "deepObject",
         "schema": { "type": "object", "properties": { "lat": { "type": "number" } } } });
@@ -149,7 +149,7 @@ fn equal_serialisations_are_restated() {
 }
 
 #[test]
-fn headers_that_openapi_describes_elsewhere_are_ignored() {
+fn accept_and_content_type_headers_are_reported_as_restated() {
     hold(
         &base_document::base(),
         vec![

@@ -11,7 +11,7 @@ use super::{
 };
 
 #[test]
-fn a_reference_that_one_document_cannot_follow_is_unknown() {
+fn a_reference_broken_in_one_document_is_classified_as_unknown() {
     let mut document = base_document::base();
     document["components"]["requestBodies"] = json!({ "Pet": document["paths"]["/pets"]["post"]["requestBody"] });
     document["paths"]["/pets"]["post"]["requestBody"] = json!({ "$ref": "#/components/requestBodies/Pet" });
@@ -74,7 +74,7 @@ fn a_reference_that_one_document_cannot_follow_is_unknown() {
 }
 
 #[test]
-fn a_choice_of_null_and_a_broken_reference_is_unknown() {
+fn one_of_null_and_a_broken_reference_is_classified_as_unknown() {
     let document = answering(
         "3.1.0",
         json!({ "X": { "oneOf": [{ "$ref": "#/components/schemas/Y" }, { "type": "null" }] }, "Y": { "type": "object", "properties": { "a": {} } } }),
@@ -83,7 +83,7 @@ fn a_choice_of_null_and_a_broken_reference_is_unknown() {
 }
 
 #[test]
-fn loops_are_notices() {
+fn reference_loops_are_reported_as_broken_references_with_notices() {
     let [plain, looped, all] = [
         json!({ "X": { "$ref": "#/components/schemas/Y" }, "Y": { "type": "string" } }),
         json!({ "X": { "$ref": "#/components/schemas/Y" }, "Y": { "$ref": "#/components/schemas/X" } }),
@@ -103,7 +103,7 @@ fn loops_are_notices() {
 }
 
 #[test]
-fn anchors_are_followed() {
+fn references_by_anchor_are_followed_in_openapi_3_1_only() {
     let schemas = json!({
         "X": { "properties": { "here": { "$ref": "#here" }, "twice": { "$ref": "#twice" } } },
         "Y": { "properties": { "y": { "$anchor": "here", "type": "string" } } },

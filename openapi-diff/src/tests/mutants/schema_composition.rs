@@ -171,7 +171,7 @@ fn members_beside_a_reference_are_reported() {
 }
 
 #[test]
-fn keywords_that_accept_more_and_keywords_that_restrict() {
+fn added_keywords_that_loosen_or_restrict_a_schema_are_distinguished() {
     let components = || {
         json!({
             "X": { "properties": {
@@ -270,7 +270,7 @@ fn keywords_that_accept_more_and_keywords_that_restrict() {
 }
 
 #[test]
-fn unusual_forms_are_reported() {
+fn changes_in_unusual_schemas_and_documents_are_reported() {
     let mut base = answering(
         "3.0.3",
         json!({

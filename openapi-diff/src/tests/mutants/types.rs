@@ -26,7 +26,7 @@ fn described(version: &str, old: Value, new: Value) -> Vec<String> {
 }
 
 #[test]
-fn a_change_of_the_type_covers_its_keywords() {
+fn a_type_change_includes_the_changes_of_its_type_specific_keywords() {
     for (old, new, expected) in [
         (
             json!({ "type": "string", "minLength": 1, "format": "uuid", "enum": ["a"], "deprecated": true }),
@@ -87,7 +87,7 @@ fn a_change_of_the_type_covers_its_keywords() {
 }
 
 #[test]
-fn equal_meaning_is_restated() {
+fn schema_edits_with_equal_meaning_are_reported_as_restated() {
     let base = of(
         "3.1.0",
         json!({

@@ -118,7 +118,7 @@ fn whole(status: u16, pause: Option<i64>, body: &[u8]) -> EndpointResponse {
 }
 
 #[test]
-fn an_answer_is_judged_by_its_status_and_its_names() {
+fn a_bridge_response_is_classified_by_its_status_and_members() {
     let taken = |external: &str, reference: Option<&str>| {
         Ok(Accepted { external_id: Some(external.to_owned()), reference_id: reference.map(str::to_owned) })
     };

@@ -97,7 +97,7 @@ async fn an_attempt_in_progress_is_not_repeated() {
 }
 
 #[tokio::test]
-async fn a_text_is_not_sent_again_once_its_channel_takes_none() {
+async fn a_text_is_not_sent_again_after_its_reply_window_has_closed() {
     const DAY: i64 = 24 * 60 * 60 * 1000;
     let bench = Bench::new().await;
     let start = bench.now();

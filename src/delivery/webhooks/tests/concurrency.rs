@@ -59,7 +59,7 @@ async fn the_lease_of_an_attempt_expires() {
 }
 
 #[tokio::test]
-async fn a_subscription_deleted_during_an_attempt_leaves_nothing() {
+async fn deleting_a_subscription_during_an_attempt_leaves_no_attempt_log() {
     let bench = Bench::new().await;
     let (id, _) = bench.hook("http://127.0.0.1:1/").await;
     bench.event().await;
@@ -72,7 +72,7 @@ async fn a_subscription_deleted_during_an_attempt_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn each_endpoint_has_a_limit_and_the_rest_is_shared() {
+async fn concurrent_attempts_are_limited_per_endpoint_and_shared_fairly() {
     let bench = Bench::new().await;
     let mut places = Vec::new();
     for _ in 0..3 {

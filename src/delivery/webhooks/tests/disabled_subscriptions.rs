@@ -52,7 +52,7 @@ async fn a_410_disables_the_subscription() {
 }
 
 #[tokio::test]
-async fn five_days_without_a_success_disable() {
+async fn five_days_without_a_success_disable_the_subscription() {
     let bench = Bench::new().await;
     let endpoint = TestEndpoint::says("500 Broken").await;
     let (id, _) = bench.hook(&endpoint.url).await;
@@ -84,7 +84,7 @@ async fn five_days_without_a_success_disable() {
 }
 
 #[tokio::test]
-async fn a_new_url_restarts_the_period() {
+async fn a_new_url_restarts_the_five_day_period_before_disabling() {
     let bench = Bench::new().await;
     let endpoint = TestEndpoint::says("500 Broken").await;
     let (id, _) = bench.hook(&endpoint.url).await;

@@ -255,10 +255,10 @@ async fn endpoints_that_recover_get_all_events_and_broken_ones_are_disabled() {
     }
     let began = Instant::now();
     worker.drain().await.unwrap();
-    tell("at once", &subscribers, 0, began);
+    print_rate("at once", &subscribers, 0, began);
     let (began, before) = (Instant::now(), all(&subscribers));
     finish(&bench, &mut worker).await;
-    tell("by the schedule", &subscribers, before, began);
+    print_rate("by the schedule", &subscribers, before, began);
 
     let bodies = recorded(&bench).await;
     assert_eq!(bodies.len(), events);
@@ -282,7 +282,7 @@ async fn endpoints_that_recover_get_all_events_and_broken_ones_are_disabled() {
     assert_eq!((counted, all(&subscribers)), (events as i64, before), "a dry run sends nothing");
     assert_eq!(bench.service.replay(&bench.editor(), &late.id, missing.clone(), false).await.unwrap(), counted);
     worker.drain().await.unwrap();
-    tell("again", &subscribers, before, began);
+    print_rate("again", &subscribers, before, began);
     assert_eq!(all(&subscribers), before + events, "another endpoint got an event");
     assert_eq!(bench.replay(&late.id, missing.clone()).await, 0);
     for one in [
@@ -335,7 +335,7 @@ fn all(subscribers: &[Subscriber]) -> usize {
     subscribers.iter().map(Subscriber::attempts).sum()
 }
 
-fn tell(what: &str, subscribers: &[Subscriber], before: usize, began: Instant) {
+fn print_rate(what: &str, subscribers: &[Subscriber], before: usize, began: Instant) {
     let (attempts, seconds) = (all(subscribers) - before, began.elapsed().as_secs_f64());
     println!("{what}: {attempts} attempts in {seconds:.1} s, {:.0} a second", attempts as f64 / seconds);
 }

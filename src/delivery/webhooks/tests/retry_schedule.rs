@@ -131,7 +131,7 @@ async fn a_corrupt_event_does_not_block_the_others() {
 }
 
 #[tokio::test]
-async fn a_kept_connection_that_the_receiver_closes_is_no_failure() {
+async fn a_keep_alive_connection_closed_by_the_receiver_is_no_failed_attempt() {
     let bench = Bench::new().await;
     let requests = AtomicUsize::new(0);
     // The server reads the second request, on the connection of the first, and resets the connection without a response.

@@ -13,7 +13,7 @@ use crate::{
 };
 
 #[tokio::test]
-async fn a_secret_that_leaked_signs_no_more_once_it_is_rotated() {
+async fn a_rotation_for_a_leaked_secret_ends_all_former_secrets_at_once() {
     let bench = Bench::new().await;
     let endpoint = TestEndpoint::says("200 OK").await;
     let (id, _) = bench.hook(&endpoint.url).await;
@@ -59,7 +59,7 @@ async fn both_secrets_sign_for_a_day_after_a_rotation() {
 }
 
 #[tokio::test]
-async fn kinds_and_account_filter_events() {
+async fn a_subscription_gets_only_events_of_its_kinds_and_account() {
     let bench = Bench::new().await;
     bench.fixture.account("a2", "line").await;
     bench.fixture.conversation("elsewhere", |row| row.account_id = "a2".to_owned()).await;

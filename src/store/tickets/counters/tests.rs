@@ -82,7 +82,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 #[test]
-fn totals_are_what_a_count_would_be() {
+fn stored_totals_equal_counted_rows_after_random_changes() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let fixture = runtime.block_on(Fixture::new());
     let store = fixture.store.clone();
@@ -115,7 +115,7 @@ fn totals_are_what_a_count_would_be() {
 }
 
 #[tokio::test]
-async fn a_change_that_is_taken_back_is_not_counted() {
+async fn a_rolled_back_change_is_not_counted() {
     let fixture = Fixture::new().await;
     let tx = fixture.db.begin().await.unwrap();
     tx.script(&insert(&fixture, 1, true, false, None)).await.unwrap();
@@ -125,7 +125,7 @@ async fn a_change_that_is_taken_back_is_not_counted() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn totals_stay_exact_while_many_write_and_parts_are_put_together() {
+async fn totals_stay_exact_during_concurrent_writes_and_compaction() {
     let fixture = std::sync::Arc::new(Fixture::new().await);
     let writers = (0..8_u8).map(|writer| {
         let fixture = fixture.clone();
@@ -154,7 +154,7 @@ async fn totals_stay_exact_while_many_write_and_parts_are_put_together() {
 }
 
 #[tokio::test]
-async fn what_is_there_already_is_counted() {
+async fn migrations_count_existing_rows_into_the_totals() {
     let fixture = Fixture::alone().await;
     for (id, open) in [(1, true), (2, true), (3, false)] {
         fixture.execute(&insert(&fixture, id, open, false, None)).await.unwrap();
@@ -191,7 +191,7 @@ async fn what_is_there_already_is_counted() {
 
 /// Asserts that an empty page after a cursor has a total, too, although it has no row that could contain the total.
 #[tokio::test]
-async fn a_walk_may_ask_for_its_total_late() {
+async fn an_empty_page_after_a_cursor_has_a_total() {
     let fixture = Fixture::new().await;
     fixture.ticket("t1", |_| {}).await;
     let page = first(20);
@@ -211,7 +211,7 @@ async fn a_walk_may_ask_for_its_total_late() {
 /// than the first five plans. If these plans knew the time `now` of the request, they would look cheaper, since few snoozes end after that
 /// time. So the statement hides the time from the planner (see `push_snoozed`).
 #[tokio::test]
-async fn a_list_with_its_total_is_planned_once() {
+async fn the_statement_of_a_page_with_its_total_gets_a_generic_plan() {
     let fixture = Fixture::alone().await;
     if fixture.db.backend() != DbBackend::Postgres {
         return;

@@ -98,10 +98,10 @@ class Caller:
         return True
 
 
-def load(address, ask, stop, told):
+def load(address, ask, stop, result):
     """Sends the request `ask` over 64 connections. The process has a low priority, so that it takes little CPU time from the server: the
     clients of a real server run on other machines. After `stop`, puts the number of responses by status, and the number of received bytes,
-    into the queue `told`."""
+    into the queue `result`."""
     os.nice(10)
     buffer, chosen, callers = memoryview(bytearray(1 << 20)), selectors.DefaultSelector(), []
     for _ in range(CONNECTIONS):
@@ -114,10 +114,10 @@ def load(address, ask, stop, told):
                 chosen.unregister(was)
                 caller.connect()
                 chosen.register(caller.socket, selectors.EVENT_READ, caller)
-    told.put((sum((caller.statuses for caller in callers), collections.Counter()), sum(caller.received for caller in callers)))
+    result.put((sum((caller.statuses for caller in callers), collections.Counter()), sum(caller.received for caller in callers)))
 
 
-def untaken(address, ask, stop, told):
+def untaken(address, ask, stop, result):
     """Opens 12 connections that request a large page and read none of the response. The arguments are those of `load`."""
     sockets = []
     while not stop.is_set():
@@ -126,7 +126,7 @@ def untaken(address, ask, stop, told):
             sockets[-1].setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             sockets[-1].sendall(ask)
         time.sleep(0.2)
-    told.put((collections.Counter({"untaken": len(sockets)}), 0))
+    result.put((collections.Counter({"untaken": len(sockets)}), 0))
 
 
 class Server:
@@ -204,13 +204,13 @@ def tickets(server, seconds):
 
 
 def measure(server, seconds, work, ask):
-    stop, told = multiprocessing.Event(), multiprocessing.Queue()
-    process = multiprocessing.Process(target=work, args=(server.address, ask, stop, told))
+    stop, result = multiprocessing.Event(), multiprocessing.Queue()
+    process = multiprocessing.Process(target=work, args=(server.address, ask, stop, result))
     process.start()
     time.sleep(0.5)
     found = tickets(server, seconds)
     stop.set()
-    statuses, received = told.get(timeout=60)
+    statuses, received = result.get(timeout=60)
     process.join()
     return found, statuses, received
 

@@ -90,8 +90,8 @@ def rest(roots):
 def memory(pid):
     """Waits 5 seconds, in which an idle process releases temporary memory, such as that of its start. Returns the memory of the process."""
     time.sleep(5)
-    told = pathlib.Path(f"/proc/{pid}/status").read_text()
-    anonymous, whole = (int(re.search(name + r":\s+(\d+)", told)[1]) / 1024 for name in ("RssAnon", "VmRSS"))
+    status = pathlib.Path(f"/proc/{pid}/status").read_text()
+    anonymous, whole = (int(re.search(name + r":\s+(\d+)", status)[1]) / 1024 for name in ("RssAnon", "VmRSS"))
     return f"{anonymous:.0f} MB anonymous, {whole:.0f} MB in all"
 
 
@@ -139,8 +139,8 @@ class Shop:
             self.roots.append(int(pathlib.Path(postmaster, "postmaster.pid").read_text().split()[0]))
 
     def sql(self, *statements, database=None):
-        told = [part for statement in statements for part in ("-c", statement)]
-        return subprocess.run(["psql", database or self.server, "-XAtq", *told], check=True, capture_output=True, text=True).stdout
+        commands = [part for statement in statements for part in ("-c", statement)]
+        return subprocess.run(["psql", database or self.server, "-XAtq", *commands], check=True, capture_output=True, text=True).stdout
 
     def run(self, *arguments):
         done = subprocess.run([self.binary, *arguments], env=self.env, capture_output=True, text=True, stdin=subprocess.DEVNULL)
@@ -178,9 +178,9 @@ def wrk(shop, case, seconds, connections, seed):
     done = subprocess.run(["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--timeout", "60s", "-s", str(HERE / "speed_by_shop_size.lua"), shop.url, "--", shop.key, str(seed), str(shop.tickets), *case],
                           capture_output=True, text=True)
     rest(shop.roots)
-    told = re.search(r"^RESULT (.*)", done.stdout, re.M)
-    if not told: sys.exit(done.stdout + done.stderr)
-    requests, took, p50, p99, bad = map(float, told[1].split())
+    result = re.search(r"^RESULT (.*)", done.stdout, re.M)
+    if not result: sys.exit(done.stdout + done.stderr)
+    requests, took, p50, p99, bad = map(float, result[1].split())
     if bad or not requests: sys.exit(f"{case}: {bad:.0f} of {requests:.0f} answers were no 200")
     return {"cpu": (cpu(shop.roots) - before) / requests, "rate": requests / took, "p50": p50, "p99": p99}
 
@@ -188,9 +188,9 @@ def wrk(shop, case, seconds, connections, seed):
 def answers(shop, case, rows):
     """Checks that the response is complete, since an incomplete response must not be measured."""
     method, path, *body = (part.replace("%d", "0").replace("%u", "0") for part in case)
-    code, _, told = shop.call(method, path, json.loads(body[0]) if body else None)
-    data = json.loads(told).get("data") if code == 200 else None
-    if code != 200 or rows != (len(data) if isinstance(data, list) else 1): sys.exit(f"{case}: {rows} rows were expected, {code} {told[:300]} is the answer")
+    code, _, answer = shop.call(method, path, json.loads(body[0]) if body else None)
+    data = json.loads(answer).get("data") if code == 200 else None
+    if code != 200 or rows != (len(data) if isinstance(data, list) else 1): sys.exit(f"{case}: {rows} rows were expected, {code} {answer[:300]} is the answer")
 
 
 def main():
@@ -251,9 +251,9 @@ def main():
         own = [number for number, shop in enumerate(shops) if shop.binary == args.binary]
         for name, shops_rounds in measured.items():
             def middle(one, key): return statistics.median(round[key] for round in one)
-            told = [f"{middle(one, 'cpu'):.3f}, {middle(one, 'p50'):.1f} / {middle(one, 'p99'):.1f}, {middle(one, 'rate'):,.0f}{against(shops_rounds, number)}" for number, one in enumerate(shops_rounds)]
+            cells = [f"{middle(one, 'cpu'):.3f}, {middle(one, 'p50'):.1f} / {middle(one, 'p99'):.1f}, {middle(one, 'rate'):,.0f}{against(shops_rounds, number)}" for number, one in enumerate(shops_rounds)]
             beside = " / ".join(map(ratio, shops_rounds, measured["list"])) if name != "insert" else "–"
-            print(f"| {name} | " + " | ".join(told) + f" | {ratio(shops_rounds[own[-1]], shops_rounds[own[0]])} | {beside} |", flush=True)
+            print(f"| {name} | " + " | ".join(cells) + f" | {ratio(shops_rounds[own[-1]], shops_rounds[own[0]])} | {beside} |", flush=True)
         for shop in shops:
             print(f"\n{shop.tickets:,} tickets, afterwards: {memory(shop.process.pid)}")
     finally:

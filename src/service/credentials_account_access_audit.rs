@@ -196,7 +196,7 @@ impl Service {
         let known: HashSet<UserId> = change.known_users(&users.iter().collect::<Vec<_>>()).await?.into_iter().collect();
         let account = change.locked_account(id).await?.ok_or_else(|| Error::missing("body.accountId", "account", id))?;
         if let Some(i) = users.iter().position(|user| !known.contains(user)) {
-            return Err(Error::invalid(format!("body.userIds[{i}]"), "names nobody in this store"));
+            return Err(Error::invalid(format!("body.userIds[{i}]"), "names no user of this store"));
         }
         let former: HashSet<UserId> = change.account_users(&[id]).await?.into_iter().map(|(_, user)| user).collect();
         change.save_account_users(id, &users).await?;

@@ -114,7 +114,7 @@ impl Service {
         let mut ticket =
             change.ticket(&closing.ticket_id).await?.ok_or_else(|| Error::missing("body.ticketId", "ticket", &closing.ticket_id))?;
         if !handler_known {
-            return Err(Error::invalid("body.handledBy", "names nobody in this store"));
+            return Err(Error::invalid("body.handledBy", "names no user of this store"));
         }
         let mut values = Vec::new();
         let mut system =
@@ -199,7 +199,7 @@ impl Service {
             })?;
             let place = || format!("body[{i}].assigneeUserId");
             if !users.contains(&item.assignee) {
-                return Err(Error::invalid(place(), "names nobody in this store"));
+                return Err(Error::invalid(place(), "names no user of this store"));
             }
             let mut lists = listed.iter().filter(|(account, _)| *account == ticket.account_id).peekable();
             if lists.peek().is_some() && !lists.any(|(_, user)| *user == item.assignee) {

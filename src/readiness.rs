@@ -6,6 +6,8 @@
 //! - In the second before the end of that check, no request failed because of the disk or a missing write permission.
 //! - No background task is failing.
 //!
+//! A refused checkpoint of the SQLite database is only a warning ([`Readiness::warnings`]): requests still succeed.
+//!
 //! The check writes to the database, since a read does not show whether the disk has room, whether the process may write, and whether the
 //! database file is still at its path. Concurrent probes (requests to `/readyz`) share one check, so probes cause at most one write a
 //! second.

@@ -40,8 +40,8 @@ pub(super) fn summed(summary: Summary) -> String {
     format!("{all} change{}: {}", if all == 1 { "" } else { "s" }, classed(summary))
 }
 
-/// Returns the summary line of the HTML page and of the Markdown report. The line has two counts: in the first, a change that is the same
-/// at many locations counts once; in the second, it counts at each location.
+/// Returns the summary line of the HTML page and of the Markdown report. If some changes are the same at many locations, the line has two
+/// counts: the first counts such a change once, the second counts it at each location. Otherwise the line has one count.
 pub(super) fn summed_once(distinct: Summary, all: Summary) -> String {
     if distinct == all {
         return summed(all);

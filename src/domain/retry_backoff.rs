@@ -1,5 +1,5 @@
 //! Retry backoff with jitter: computes the time of the next attempt to deliver a message or an event. Messages and events have different
-//! schedules.
+//! schedules. Whether there is a next attempt is decided by `service::outbox_processing` for messages and `service::webhooks` for events.
 
 use super::time::Timestamp;
 

@@ -1,6 +1,6 @@
 //! Revision A of the API contract, the older one: its limits ([`RULES`]), its examples and its record types. Its lists have at most 50
-//! records per page. They accept a page number (the parameter `page`), and return this number and the total number of records in headers.
-//! Its responses give `requestReceivedAt` in RFC 3339.
+//! records per page, and the list of messages at most 15. They accept a page number (the parameter `page`), and return this number and the
+//! total number of records in headers. Its responses give `requestReceivedAt` in RFC 3339.
 
 mod message_schema;
 mod request_bodies;

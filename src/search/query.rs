@@ -51,7 +51,8 @@ impl SearchQuery {
                 add(number(&folded, &pieces[at..at + length], digits, at + length == pieces.len()));
                 length
             } else if let Some(length) = address(&folded, &pieces[at..]) {
-                // The last word may be incomplete; the words before it form a phrase.
+                // The words of an address form a phrase. If the address ends the query, its last word may be incomplete, and is not part
+                // of the phrase.
                 let (whole, open) = if at + length == pieces.len() { (length - 1, true) } else { (length, false) };
                 let words = pieces[at..at + whole].iter().zip(0..).map(|(piece, place)| (place, text_of(&folded, piece)));
                 add(Condition::phrase(1, words));

@@ -1,7 +1,8 @@
 //! Use-cases for webhook subscriptions: decides whether a failed delivery is retried ([`Service::settle_delivery`]), and manages the
 //! subscriptions, the queue of their deliveries, replays, and the log of attempts.
 //!
-//! `delivery` reserves (claims) queued events, attempts to deliver them, and reports the outcome to [`Service::settle_delivery`].
+//! `delivery` reserves (claims) queued events, attempts to deliver them, and reports the outcome to [`Service::settle_delivery`]. If the
+//! outcome is not recorded, for example since the process was killed, the claim expires and the event is delivered again.
 
 use serde_json::{Value, json};
 
@@ -28,7 +29,8 @@ use crate::{
     },
 };
 
-/// The settings of a subscription. `None` leaves a setting unchanged.
+/// The settings of a new or an edited subscription. In an edit, `None` leaves a setting unchanged. A new subscription needs a `url`, and
+/// `None` for another setting means all kinds or all accounts.
 #[derive(Clone, Debug, Default)]
 pub struct WebhookSettings {
     pub url: Option<String>,

@@ -1,4 +1,6 @@
-//! One row: the highest transaction id (on SQLite: position) among the entries that were deleted from the change log, the table `changes`.
+//! One row: up to which point entries were deleted from the change log (the table `changes`), which the search index follows. The point is
+//! the highest transaction id (on SQLite: position) of a deleted entry. With it, a reader of the log finds out whether entries that it has
+//! not read yet were deleted.
 
 use sea_orm::entity::prelude::*;
 

@@ -39,7 +39,7 @@ use crate::store::{
 /// The device and the inode of a file.
 type Inode = (u64, u64);
 
-/// The identity of a database file when it was first opened, with its WAL and the WAL's index.
+/// The identity of a database file, its WAL and the WAL's index when the file was first opened, and what the checks have found since.
 pub(in crate::store) struct FileIdentity {
     path: PathBuf,
     inode: Inode,

@@ -9,7 +9,9 @@
 //!
 //! When the disk is full or fails, SQLite may roll the whole transaction back by itself. The writer then closes its connection, fails every
 //! member of the group, and refuses further statements of the current turn: outside of a transaction, SQLite would commit each of them at
-//! once.
+//! once. The same happens if the disk refuses the sync of a commit. The next writer opens another connection and continues, without a
+//! restart: everything that was acknowledged had been synced before, and its commit overwrites what the failed commit left in the
+//! write-ahead log (WAL). If the machine crashes before that, a write that was answered with an error may appear nevertheless.
 //!
 //! A writer sees what the earlier writers of its group did. They share one commit: if it fails, all their writes fail, so that no
 //! acknowledged write depends on a lost write. A writer whose statement fails gets its error without waiting for the commit, since an error
@@ -17,9 +19,8 @@
 //!
 //! For a savepoint SQLite keeps the former content of each page that a turn changes, some twenty pages for a message. By default, once
 //! these pages are more than 64 KB, all of them go through a temporary file, with two system calls a page; `sqlite_ffi` raises that limit.
-//! `.cargo/config.toml` compiles SQLite with `fdatasync` instead of `fsync`, so that a commit does not wait for the time stamps of the
-//! write-ahead log (WAL). It also compiles SQLite without a page pool for all connections, since these would wait for each other at the
-//! lock of the pool.
+//! `.cargo/config.toml` compiles SQLite with `fdatasync` instead of `fsync`, so that a commit does not wait for the time stamps of the WAL.
+//! It also compiles SQLite without a page pool for all connections, since these would wait for each other at the lock of the pool.
 
 use std::{
     ops::RangeInclusive,

@@ -1,4 +1,5 @@
-//! Snapshot copies of a SQLite database, made while other connections read and write it.
+//! Snapshot copies of a SQLite database. Other connections may read and write it during the copy. Also copies a file at rest, such as a
+//! backup.
 //!
 //! Each copy has a new application id. By this id, [`foreign_wal_check`](crate::store::sqlite::foreign_wal_check) recognises a write-ahead
 //! log (WAL) that belongs to another file.

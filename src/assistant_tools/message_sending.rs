@@ -154,7 +154,7 @@ async fn last_sender(call: &Call<'_>, conversation: &str) -> Result<String, Tool
     let address = senders.filter_map(|message| message["sender"]["id"].as_str()).find(|id| is_email(id));
     address.map(str::to_owned).ok_or_else(|| {
         ToolError::Arguments(
-            "`to` is required: no correspondent with an e-mail address wrote in the last messages of this conversation.".to_owned(),
+            "`to` is required: no contact with an e-mail address wrote in the last messages of this conversation.".to_owned(),
         )
     })
 }

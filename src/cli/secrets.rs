@@ -10,8 +10,8 @@ use crate::{app::open_migrated, config::Config, store::settings::encryption_keys
 pub enum SecretsCommand {
     /// Print how many secrets are encrypted with each key, one JSON object per line
     List,
-    /// Encrypt every secret again, with the key at the beginning of the key file. If the program manages the key file itself, it puts a new
-    /// key there before that
+    /// Encrypt every secret that is encrypted with another key, or with none, with the first key. If the program manages the key file
+    /// itself, it first adds a new key at the beginning of the file
     Rotate,
 }
 

@@ -111,7 +111,8 @@ pub struct ClocksAndIds {
     pub clock: Arc<dyn Clock>,
     pub ids: Arc<dyn Ids>,
     /// The clock that shows real time, as people and other machines know it. It is used for the expiry of links, sessions and tokens of the
-    /// settings API, and for the time in the signatures of requests. It differs from `clock` in a sandbox only.
+    /// settings API, for the time in the signatures of requests, and for a date in the `Retry-After` of an endpoint. It differs from
+    /// `clock` in a sandbox only.
     pub real: Arc<dyn Clock>,
     /// Present in a sandbox: the clock of the sandbox, which is the same clock as in the field `clock`.
     pub sandbox: Option<Arc<SandboxClock>>,

@@ -1,5 +1,6 @@
 //! Retry backoff with jitter: computes the time of the next attempt to deliver a message or an event. Messages and events have different
-//! schedules. Whether there is a next attempt is decided by `service::outbox_processing` for messages and `service::webhooks` for events.
+//! schedules. There is no next attempt after the end of the schedule. Before that, `service::outbox_processing` (messages) and
+//! `service::webhooks` (events) decide whether a failed attempt is retried.
 
 use super::time::Timestamp;
 

@@ -112,8 +112,8 @@ fn may_need_several_nodes(statement: &str) -> bool {
 /// and one statement can serve the look-ups of several concurrent requests.
 const BATCHED_LOOK_UPS: [&str; 3] = ["getTicket", "getContact", "listConversations"];
 
-/// Sends the requests, each with an id. Asserts that the log has statements of each request (except those of [`BATCHED_LOOK_UPS`]), and that each
-/// logged statement of a request is for one store or listed in [`EXCEPTIONS`].
+/// Sends the requests, each with an id. Asserts that the log has statements of each request (except those of [`BATCHED_LOOK_UPS`]), and
+/// that each logged statement of a request is for one store or listed in [`EXCEPTIONS`].
 fn check(server: &Server, calls: Vec<(String, Call)>) {
     let mut ids = BTreeSet::new();
     for (name, call) in calls {

@@ -1,5 +1,4 @@
-//! Test of the language of comments and of names of functions: their subjects are components, not persons, and words that the project used
-//! in a sense of its own are not used.
+//! Test that comments and names of functions do not contain certain words that the project does not use.
 
 use super::{lines, none};
 

@@ -34,7 +34,7 @@ pub struct ReplayCommand {
     #[arg(long, env = "COUNTERPART_OLD_SERVER", value_name = "URL")]
     old: Url,
 
-    /// The URL of the new server, likewise
+    /// The URL of the new server: the base URL of its API, or only its origin
     #[arg(long, env = "COUNTERPART_NEW_SERVER", value_name = "URL")]
     new: Url,
 

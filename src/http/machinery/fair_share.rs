@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_store_cannot_exceed_its_share_or_use_another_store_s() {
+    async fn a_store_cannot_exceed_its_share_or_use_the_share_of_another() {
         let turns = FairScheduler::new(2);
         let [a, again, b] = ["a", "a", "b"].map(|store| at_once(&turns, store));
         let share = |turn: Option<StorePermit>| turn.unwrap().share().permits;

@@ -42,8 +42,8 @@ impl From<ShownClock> for ClockView {
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ClockAdvance {
-    /// The time that the clock shows when the answer comes. It must not be earlier than the time that it shows now, and at most
-    /// two years (731 days) ahead of real time.
+    /// The time that the clock shows when the answer comes. This time must not be earlier than the time that the clock shows now, and
+    /// must be at most two years (731 days) ahead of real time.
     to: Timestamp,
 }
 

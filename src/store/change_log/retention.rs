@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_reader_behind_deleted_log_entries_is_notified_between_pages() {
+    async fn a_reader_behind_deleted_log_entries_is_refused_between_pages() {
         let fixture = Fixture::alone().await;
         let first = fixture.db.mark().await.unwrap();
         for at in 0..9 {

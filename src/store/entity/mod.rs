@@ -64,12 +64,12 @@ pub(in crate::store) fn exists_on(backend: DbBackend, table: &str, column: &str)
 macro_rules! for_each_entity {
     ($function:ident, $argument:expr) => {
         for_each_entity! { $function($argument):
-            accepted_signatures account_users accounts api_key_secrets api_keys attempts audit bridge_secrets bridges
-            change_feeds change_log_entries internal_comments contact_field_definitions contacts conversation_labels conversations counters
-            deliveries drafts events failed_messages forgotten_changes former_sort_positions idempotency_keys open_tickets_by_label labels
-            messages outbound change_feed_entries roles sandbox server_secrets settings_credentials stores team_members teams templates
-            ticket_field_values ticket_field_definitions tickets totals transaction_id_origin users webhook_kinds webhook_secrets
-            webhooks write_probes
+            accepted_signatures account_users accounts api_key_secrets api_keys attempts audit bridge_secrets bridges change_feed_entries
+            change_feeds change_log_entries contact_field_definitions contacts conversation_labels conversations counters deliveries drafts
+            events failed_messages forgotten_changes former_sort_positions idempotency_keys internal_comments labels messages
+            open_tickets_by_label outbound roles sandbox server_secrets settings_credentials stores team_members teams templates
+            ticket_field_definitions ticket_field_values tickets totals transaction_id_origin users webhook_kinds webhook_secrets webhooks
+            write_probes
         }
     };
     ($function:ident($argument:expr): $($table:ident)*) => { [$($function::<$crate::store::entity::$table::Entity>($argument)),*] };

@@ -11,7 +11,8 @@
 //! member of the group, and refuses further statements of the current turn: outside of a transaction, SQLite would commit each of them at
 //! once. The same happens if the disk refuses the sync of a commit. The next writer opens another connection and continues, without a
 //! restart: everything that was acknowledged had been synced before, and its commit overwrites what the failed commit left in the
-//! write-ahead log (WAL). If the machine crashes before that, a write that was answered with an error may appear nevertheless.
+//! write-ahead log (WAL). If the process is killed or the machine crashes before that, a write that was answered with an error may appear
+//! nevertheless.
 //!
 //! A writer sees what the earlier writers of its group did. They share one commit: if it fails, all their writes fail, so that no
 //! acknowledged write depends on a lost write. A writer whose statement fails gets its error without waiting for the commit, since an error

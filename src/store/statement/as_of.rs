@@ -8,9 +8,9 @@
 //!
 //! A page after a cursor merges two lists: rows that have not moved since the snapshot, and moved rows whose sort position at the snapshot
 //! is on this page. Triggers write the data that distinguishes them (on PostgreSQL migration `m0020_former_sort_positions`, on SQLite
-//! `m0022_cheaper_sort_position_changes_on_sqlite`). The column `placed_by` of a row is the id of the transaction that gave the row its sort
-//! position (on SQLite: the number of the row's insert). The table `former_places` contains each sort position that a row has left, and
-//! which transaction moved the row away (on SQLite: the number of the move).
+//! `m0022_cheaper_sort_position_changes_on_sqlite`). The column `placed_by` of a row is the id of the transaction that gave the row its
+//! sort position (on SQLite: the number of the row's insert). The table `former_places` contains each sort position that a row has left,
+//! and which transaction moved the row away (on SQLite: the number of the move).
 //!
 //! The cost of a page grows with the number of moves since the snapshot. A page reads one narrow row of `former_places` for each of these
 //! moves: on PostgreSQL the moves in all lists of the store, on SQLite those in all lists of all stores. On SQLite the table has no index

@@ -45,8 +45,8 @@ fn a_type_change_includes_the_changes_of_its_type_specific_keywords() {
                 "default-removed {}: the default {} is gone",
             ],
         ),
-        // The type `integer` is added to `string`. The keywords for strings are compared as usual. The keyword for numbers concerns only the
-        // added type, so it is part of the change of the type.
+        // The type `integer` is added to `string`. The keywords for strings are compared as usual. The keyword for numbers concerns only
+        // the added type, so it is part of the change of the type.
         (
             json!({ "type": "string", "maxLength": 5 }),
             json!({ "type": ["string", "integer"], "maxLength": 6, "maximum": 3 }),

@@ -1,5 +1,5 @@
-//! Use-cases for webhook subscriptions: decides whether a failed delivery is retried ([`Service::settle_delivery`]), and manages the
-//! subscriptions, the queue of their deliveries, replays, and the log of attempts.
+//! Use-cases for webhook subscriptions: decides whether a failed delivery is retried, given up, or disables its webhook
+//! ([`Service::settle_delivery`]), and manages the subscriptions, the queue of their deliveries, replays, and the log of attempts.
 //!
 //! `delivery` reserves (claims) queued events, attempts to deliver them, and reports the outcome to [`Service::settle_delivery`]. If the
 //! outcome is not recorded, for example since the process was killed, the claim expires and the event is delivered again.

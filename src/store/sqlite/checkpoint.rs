@@ -9,8 +9,8 @@
 //!
 //! Guarantees:
 //! - The WAL starts over only once every page that was copied from it is on disk.
-//! - If a sync failed, the WAL does not start over while this process runs. Once no process has the file open, the next process that opens
-//!   it copies the WAL from its beginning.
+//! - If a sync that this module makes failed, the WAL does not start over while this process runs. Once no process has the file open, the
+//!   next process that opens it copies the WAL from its beginning.
 //! - If the rounds cannot copy the WAL for another reason, SQLite copies it within a commit, once the WAL has [`WAL_HARD_LIMIT_FACTOR`]
 //!   times the length at which a checkpoint is due. The WAL of an import is copied within the commits of the import.
 

@@ -32,7 +32,7 @@ use crate::{
         WriteContext,
         import::{self, Options, RereadableInput},
         keys::NewKey,
-        store_creation_and_settings,
+        store_creation_and_settings::{StoreSettings, create_store},
     },
     store::Db,
     telemetry::metrics::Metrics,
@@ -78,11 +78,8 @@ async fn fill(db: &Db, clocks_and_ids: &ClocksAndIds) -> Result<(Secret, Secret)
     let store = StoreId::from(STORE);
     let stores = db.stores().await?;
     if stores.is_empty() {
-        let settings = store_creation_and_settings::StoreSettings {
-            name: Some("Demo shop".to_owned()),
-            ..store_creation_and_settings::StoreSettings::default()
-        };
-        store_creation_and_settings::create(db, clocks_and_ids, store.clone(), settings).await?;
+        let settings = StoreSettings { name: Some("Demo shop".to_owned()), ..StoreSettings::default() };
+        create_store(db, clocks_and_ids, store.clone(), settings).await?;
     } else if stores.iter().all(|other| other.id != store) {
         let reason = format!("the file holds other stores, but no store `{store}`; `--keep` needs a file of an earlier demo, or a new one");
         return Err(super::Failed(reason));

@@ -418,15 +418,18 @@ mod tests {
     async fn the_demo_data_can_be_imported() {
         use crate::{
             domain::clock::ClocksAndIds,
-            service::{import, store_creation_and_settings},
+            service::{
+                import,
+                store_creation_and_settings::{StoreSettings, create_store},
+            },
             store::Db,
         };
         let folder = tempfile::tempdir().unwrap();
         let db = Db::open(&format!("sqlite://{}", folder.path().join("demo.db").display()), 1, None).await.unwrap();
         db.migrate_up().await.unwrap();
         let (clocks_and_ids, id) = (ClocksAndIds::real(), "demo".into());
-        let settings = store_creation_and_settings::StoreSettings { name: Some("Demo".to_owned()), ..Default::default() };
-        store_creation_and_settings::create(&db, &clocks_and_ids, id, settings).await.unwrap();
+        let settings = StoreSettings { name: Some("Demo".to_owned()), ..Default::default() };
+        create_store(&db, &clocks_and_ids, id, settings).await.unwrap();
         let spool = import::RereadableInput::of_lines(lines(now())).unwrap();
         let summary = import::run(&db, &clocks_and_ids, &"demo".into(), spool, import::Options::default()).await.unwrap();
         assert!(summary.total() > 700);

@@ -14,7 +14,7 @@ use crate::{
     },
     service::{
         seats::NewUser,
-        store_creation_and_settings::{self, StoreSettings},
+        store_creation_and_settings::{StoreSettings, create_store, edit_store},
     },
 };
 
@@ -100,8 +100,7 @@ impl StoreCommand {
                 let user = owner.user();
                 // The owner is checked first, so that an invalid owner does not leave a store without an owner.
                 user.as_ref().map_or(Ok(()), NewUser::check)?;
-                let store =
-                    store_creation_and_settings::create(&db, &clocks_and_ids, StoreId::from(id), settings.settings(Some(name))).await?;
+                let store = create_store(&db, &clocks_and_ids, StoreId::from(id), settings.settings(Some(name))).await?;
                 print(store.id.as_str())?;
                 if let Some(user) = user {
                     let (service, editor) = (service(db.clone(), clocks_and_ids), Editor::command_line(store.id));
@@ -112,7 +111,7 @@ impl StoreCommand {
                 }
             }
             Self::Edit { id, name, settings } => {
-                store_creation_and_settings::edit(&db, &StoreId::from(id), settings.settings(name)).await?;
+                edit_store(&db, &StoreId::from(id), settings.settings(name)).await?;
             }
             Self::List => {
                 for store in db.stores().await? {

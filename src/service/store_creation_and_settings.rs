@@ -28,7 +28,7 @@ pub struct StoreSettings {
 }
 
 /// Creates a store. Fails if a setting is invalid, or if another store has the id.
-pub async fn create(db: &Db, clocks_and_ids: &ClocksAndIds, id: StoreId, settings: StoreSettings) -> Result<Store> {
+pub async fn create_store(db: &Db, clocks_and_ids: &ClocksAndIds, id: StoreId, settings: StoreSettings) -> Result<Store> {
     check(&settings)?;
     let length = id.as_str().chars().count();
     if !(1..=MAX_ID_CHARS).contains(&length) || id.as_str().chars().any(char::is_control) {
@@ -50,7 +50,7 @@ pub async fn create(db: &Db, clocks_and_ids: &ClocksAndIds, id: StoreId, setting
 }
 
 /// Changes a store's settings, and returns the store with the new settings.
-pub async fn edit(db: &Db, id: &StoreId, settings: StoreSettings) -> Result<Store> {
+pub async fn edit_store(db: &Db, id: &StoreId, settings: StoreSettings) -> Result<Store> {
     check(&settings)?;
     let store = db.edit_store(id, settings.name, settings.currency, settings.reopen_window_hours).await?;
     store.ok_or_else(|| Error::not_found("store", format!("there is no store `{id}`")))

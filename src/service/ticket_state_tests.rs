@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{
     Error, Renderer, Service, WriteContext, WriteOutcome,
-    store_creation_and_settings::{self, StoreSettings},
+    store_creation_and_settings::{StoreSettings, edit_store},
     test_service::service,
     ticket_updates::Closing,
     unassign_snooze_handover::Escalation,
@@ -250,7 +250,7 @@ async fn an_escalation_names_the_open_ticket() {
 async fn a_message_at_the_closing_instant_belongs_to_the_next_ticket() {
     let shop = TicketStateFixture::open().await;
     let settings = StoreSettings { reopen_window_hours: Some(0), ..StoreSettings::default() };
-    store_creation_and_settings::edit(&shop.fixture.db, &shop.fixture.store, settings).await.unwrap();
+    edit_store(&shop.fixture.db, &shop.fixture.store, settings).await.unwrap();
     shop.receive("quick", "1").await;
     let first = shop.listed().await.remove(0);
     shop.close(first.as_str()).await.unwrap();

@@ -2,7 +2,8 @@
 
 use super::{lines, none};
 
-/// Words that make a sentence or a name a riddle. "Told" meant reported, logged, returned, notified or distinguished.
+/// The refused words. The subject of a sentence is a component and not a person. Instead of "told", a sentence says reported, logged,
+/// returned, notified or distinguished.
 const REFUSED: [&str; 6] = ["told", "whoever", "nobody", "he", "his", "him"];
 
 /// Beginnings of names that do not say what is tested.

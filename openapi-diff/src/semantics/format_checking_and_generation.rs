@@ -45,7 +45,7 @@ fn is_date(text: &str) -> bool {
 }
 
 /// Generates a value of a format. None for a format that is not listed here.
-pub(super) fn example(format: &str, dice: &mut SeededRandom) -> Option<Value> {
+pub(super) fn example_of_format(format: &str, dice: &mut SeededRandom) -> Option<Value> {
     let number = dice.roll(28) + 1;
     Some(match format {
         "date" => json!(format!("2020-01-{number:02}")),

@@ -10,7 +10,8 @@ use super::{
         schema::members_of,
         schema_resolution::{Resolved, element, inner},
     },
-    DEPTH, SchemaChecker, SideSchema, Validity, format_checking_and_generation,
+    DEPTH, SchemaChecker, SideSchema, Validity,
+    format_checking_and_generation::example_of_format,
     pattern_matching_and_generation::matching,
     validity::is_of,
 };
@@ -212,9 +213,7 @@ impl<'s, 'd, 'a> Instances<'s, 'd, 'a> {
             }
             return Some(text.into());
         }
-        if let Some(value) =
-            object.get("format").and_then(Value::as_str).and_then(|format| format_checking_and_generation::example(format, &mut self.dice))
-        {
+        if let Some(value) = object.get("format").and_then(Value::as_str).and_then(|format| example_of_format(format, &mut self.dice)) {
             return Some(value);
         }
         let most = most.unwrap_or(least + 12);

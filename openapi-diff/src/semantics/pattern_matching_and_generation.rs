@@ -20,7 +20,7 @@ thread_local! {
 }
 
 /// Whether a string matches a pattern. None if the `regex` crate does not accept the pattern.
-pub(super) fn matches(pattern: &str, text: &str) -> Option<bool> {
+pub(super) fn matches_pattern(pattern: &str, text: &str) -> Option<bool> {
     COMPILED.with_borrow_mut(|compiled| {
         if compiled.len() > KEPT {
             compiled.clear();

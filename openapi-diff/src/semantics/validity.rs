@@ -12,7 +12,8 @@ use super::{
     },
     DEPTH, SchemaChecker, SideSchema,
     format_checking_and_generation::has_format,
-    has_no_effect_alone, pattern_matching_and_generation,
+    has_no_effect_alone,
+    pattern_matching_and_generation::matches_pattern,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -288,7 +289,7 @@ impl<'a> AppliedSchema<'_, '_, 'a> {
                 let patterns: Vec<_> = members_of(&self.resolved.member("patternProperties")).keys().cloned().collect();
                 let listed = self.object.get("properties").map(members);
                 let declared = |name: &str| {
-                    let matching = |pattern: &String| pattern_matching_and_generation::matches(pattern, name) != Some(false);
+                    let matching = |pattern: &String| matches_pattern(pattern, name) != Some(false);
                     listed.is_some_and(|listed| listed.contains_key(name)) || patterns.iter().any(matching)
                 };
                 self.unevaluated(key, properties.iter().filter(|(name, _)| !declared(name)).map(|(_, value)| value))
@@ -327,7 +328,7 @@ impl<'a> AppliedSchema<'_, '_, 'a> {
                 }
             }
             for pattern in members_of(&patterns).keys() {
-                match pattern_matching_and_generation::matches(pattern, name) {
+                match matches_pattern(pattern, name) {
                     Some(true) => {
                         declared = true;
                         verdict.add("patternProperties", self.valid(&self.schema.with(inner(&patterns, pattern)), value));
@@ -384,9 +385,7 @@ fn string(key: &str, keyword: &Value, content: &str) -> Validity {
     match key {
         "minLength" => count(keyword).map_or(Undecided, |least| Validity::of(content.chars().count() >= least)),
         "maxLength" => count(keyword).map_or(Undecided, |most| Validity::of(content.chars().count() <= most)),
-        "pattern" => {
-            keyword.as_str().and_then(|pattern| pattern_matching_and_generation::matches(pattern, content)).map_or(Undecided, Validity::of)
-        }
+        "pattern" => keyword.as_str().and_then(|pattern| matches_pattern(pattern, content)).map_or(Undecided, Validity::of),
         _ => if_known(key),
     }
 }
@@ -401,7 +400,7 @@ fn multiple_of(value: &Value, step: &Value) -> Validity {
     }
     let steps = value / step;
     let distance = (steps - steps.round()).abs();
-    // `distance` tells how far the quotient is from the nearest integer. Between 1e-12 and 1e-6, it may be a rounding error of the
+    // `distance` is the difference between the quotient and the nearest integer. Between 1e-12 and 1e-6, it may be a rounding error of the
     // division, so the result is undecided.
     if distance < 1e-12 {
         Valid

@@ -21,7 +21,8 @@ use crate::{
         webhooks::{AttemptLogPage, EndpointAnswer, Replay},
     },
     service::{
-        Error, Service, store_creation_and_settings,
+        Error, Service,
+        store_creation_and_settings::{StoreSettings, create_store},
         webhooks::{LEASE_MILLIS, WebhookSettings},
     },
     store::{
@@ -109,11 +110,8 @@ async fn hanging_endpoints_delay_only_their_own_store() {
         worker.begin_due().await.unwrap();
     }
     let store = StoreId::from(format!("{} beside", bench.store()));
-    let named = store_creation_and_settings::StoreSettings {
-        name: Some("Beside".to_owned()),
-        ..store_creation_and_settings::StoreSettings::default()
-    };
-    store_creation_and_settings::create(bench.service.db(), bench.service.clocks_and_ids(), store.clone(), named).await.unwrap();
+    let named = StoreSettings { name: Some("Beside".to_owned()), ..StoreSettings::default() };
+    create_store(bench.service.db(), bench.service.clocks_and_ids(), store.clone(), named).await.unwrap();
     let (editor, well) = (Editor::command_line(store), TestEndpoint::says("200 OK").await);
     let settings = WebhookSettings { url: Some(well.url.clone()), ..WebhookSettings::default() };
     let (webhook, _) = bench.service.create_webhook(&editor, settings).await.unwrap();

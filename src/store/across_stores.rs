@@ -25,7 +25,7 @@ impl Db {
         };
         let (mut found, mut has_answered) = (Vec::new(), false);
         let stores = stores::Entity::find().select_only().column(stores::Column::Id).order_by_asc(stores::Column::Id);
-        for store in self.select(stores, |cells| cells.id::<StoreId>()).await? {
+        for store in self.select(stores, |cells| cells.take::<StoreId>()).await? {
             if let Ok(rows) = self.all(sql(Some(&store)).into_sql(self.backend())?, decode.clone()).await {
                 found.extend(rows);
                 has_answered = true;

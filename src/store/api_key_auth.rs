@@ -69,10 +69,10 @@ pub struct LookedUpCaller {
 
 /// Decodes a row into the caller, and the time at which the caller's secret or API key expires, whichever is earlier.
 fn decode(cells: &mut Cells<'_>) -> Result<(Timestamp, Caller)> {
-    let until = cells.time()?.min(cells.time()?);
-    let (store_id, key_id, key_name) = (cells.id()?, cells.id()?, cells.take()?);
+    let until = cells.take::<Timestamp>()?.min(cells.take()?);
+    let (store_id, key_id, key_name) = (cells.take()?, cells.take()?, cells.take()?);
     let scopes = ScopeSet::from_stored(&cells.take::<String>()?);
-    Ok((until, Caller { store_id, key_id, key_name, scopes, owner: cells.optional_id()? }))
+    Ok((until, Caller { store_id, key_id, key_name, scopes, owner: cells.take()? }))
 }
 
 impl Db {

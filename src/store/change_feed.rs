@@ -104,7 +104,7 @@ impl Db {
             .columns([Feed::Active, Feed::LastSequence, Feed::Forgotten, Feed::UsedAt])
             .filter(Feed::StoreId.eq(store));
         let feed = self.select(query, |cells| {
-            let (is_ready, is_active) = (cells.flag()?, cells.flag()?);
+            let (is_ready, is_active) = (cells.take()?, cells.take()?);
             Ok(ChangeFeed { is_active, is_ready, last: cells.take()?, forgotten: cells.take()?, used_at: cells.take()? })
         });
         Ok(feed.await?.pop())

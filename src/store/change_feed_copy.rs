@@ -119,7 +119,7 @@ impl Db {
     /// Returns the stores of which this database has a copy.
     pub async fn copied_stores(&self) -> Result<Vec<StoreId>> {
         let query = copies::Entity::find().select_only().column(copies::Column::StoreId).order_by_asc(copies::Column::StoreId);
-        self.select(query, |cells| cells.id()).await
+        self.select(query, |cells| cells.take()).await
     }
 
     /// Returns the position of the copy of a store. `None` if there is no copy of it.

@@ -3,45 +3,28 @@
 
 use std::collections::HashMap;
 
-use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect, QueryTrait};
+use sea_orm::{ColumnTrait, QueryFilter, QueryOrder, QuerySelect, QueryTrait};
 
 use crate::{
     domain::{
         ids::{AccountId, ConversationId, StoreId, TemplateId},
         paging::{Page, PageRequest, Position},
         stores_and_accounts::{Account, Channel, ChannelRef, DISCONNECTED, MAX_TEMPLATES, Template, TemplateFilter},
-        time::Timestamp,
         unicode_text::fold,
     },
     store::{
         Db, Result,
         entity::{accounts, templates},
         parameterised_sql::{Sql, batches},
-        row_decoding::{Cells, Row, columns},
-        sql_from_entities::model,
+        row_decoding::{Row, stored_record},
+        sql_from_entities::find,
         statement::pages::PagedRow,
         transaction::store_transaction::Write,
     },
 };
 
-impl Row for Account {
-    type Entity = accounts::Entity;
-
-    fn columns() -> &'static str {
-        columns!(accounts: Id, Channel, Name, Status, LastAuthorizedAt, Metadata, CreatedAt)
-    }
-
-    fn decode(cells: &mut Cells<'_>) -> Result<Self> {
-        Ok(Self {
-            id: cells.id()?,
-            channel: Channel(cells.take()?),
-            name: cells.take()?,
-            status: cells.take()?,
-            last_authorized_at: cells.optional_time()?,
-            metadata: cells.take()?,
-            created_at: cells.time()?,
-        })
-    }
+stored_record! {
+    Account in accounts: id, channel, name, status, last_authorized_at, metadata, created_at
 }
 
 impl PagedRow for Account {
@@ -53,44 +36,17 @@ impl PagedRow for Account {
     }
 }
 
-impl From<accounts::Model> for Account {
-    fn from(row: accounts::Model) -> Self {
-        Self {
-            id: row.id.into(),
-            channel: Channel(row.channel),
-            name: row.name,
-            status: row.status,
-            last_authorized_at: row.last_authorized_at.map(Timestamp::from_millis),
-            metadata: row.metadata,
-            created_at: Timestamp::from_millis(row.created_at),
-        }
-    }
-}
-
-impl From<templates::Model> for Template {
-    fn from(row: templates::Model) -> Self {
-        Self {
-            id: row.id.into(),
-            account_id: row.account_id.into(),
-            name: row.name,
-            parameter_format: row.parameter_format,
-            language: row.language,
-            status: row.status,
-            category: row.category,
-            components: row.components,
-        }
-    }
+stored_record! {
+    Template in templates: id, account_id, name, parameter_format, language, status, category, components
 }
 
 impl Write {
     pub async fn account(&self, id: &AccountId) -> Result<Option<Account>> {
-        let query = accounts::Entity::find().filter(accounts::Column::StoreId.eq(self.store())).filter(accounts::Column::Id.eq(id));
-        Ok(self.select(query, model::<accounts::Entity>).await?.pop().map(Into::into))
+        self.first(self.by_id::<Account>(id.as_str()), Account::decode).await
     }
 
     pub async fn template(&self, id: &TemplateId) -> Result<Option<Template>> {
-        let query = templates::Entity::find().filter(templates::Column::StoreId.eq(self.store())).filter(templates::Column::Id.eq(id));
-        Ok(self.select(query, model::<templates::Entity>).await?.pop().map(Into::into))
+        self.first(self.by_id::<Template>(id.as_str()), Template::decode).await
     }
 }
 
@@ -101,11 +57,9 @@ impl Db {
 
     /// Returns every account of the store, oldest first.
     pub async fn every_account(&self, store: &StoreId) -> Result<Vec<Account>> {
-        let query = accounts::Entity::find()
-            .filter(accounts::Column::StoreId.eq(store))
-            .order_by_asc(accounts::Column::CreatedAt)
-            .order_by_asc(accounts::Column::Id);
-        self.select(query, |cells| Ok(model::<accounts::Entity>(cells)?.into())).await
+        use accounts::Column::{CreatedAt, Id, StoreId};
+        let query = find::<Account>().filter(StoreId.eq(store)).order_by_asc(CreatedAt).order_by_asc(Id);
+        self.select(query, Account::decode).await
     }
 
     /// Returns a page of the accounts that are not disconnected, oldest first.
@@ -121,7 +75,7 @@ impl Db {
     /// Returns the first [`MAX_TEMPLATES`] templates of an account that match the filter, in the order of names.
     pub async fn templates(&self, store: &StoreId, account: &AccountId, filter: &TemplateFilter) -> Result<Vec<Template>> {
         let contains = filter.search.as_ref().map(|search| self.contains(templates::Column::SearchText, fold(search)));
-        let query = templates::Entity::find()
+        let query = find::<Template>()
             .filter(templates::Column::StoreId.eq(store))
             .filter(templates::Column::AccountId.eq(account))
             .apply_if(filter.language.as_ref(), |query, language| query.filter(templates::Column::Language.eq(language)))
@@ -131,7 +85,7 @@ impl Db {
             .order_by_asc(templates::Column::Name)
             .order_by_asc(templates::Column::Id)
             .limit(MAX_TEMPLATES);
-        self.scan(query, |cells| Ok(model::<templates::Entity>(cells)?.into())).await
+        self.scan(query, Template::decode).await
     }
 
     /// Returns references to these accounts, keyed by account id. An account that does not exist is left out.

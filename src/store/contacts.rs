@@ -10,7 +10,7 @@ use crate::{
         Db, Result,
         entity::contacts,
         parameterised_sql::Sql,
-        row_decoding::{Cells, Row, columns},
+        row_decoding::{Row, stored_record},
         statement::{
             as_of::{MovingList, MovingRow},
             pages::{PagedRow, count_sql},
@@ -19,34 +19,10 @@ use crate::{
     },
 };
 
-impl Row for Contact {
-    type Entity = contacts::Entity;
-
-    fn columns() -> &'static str {
-        columns!(
-            contacts: Id, FullName, FirstName, LastName, Email, Phone, SecondaryPhones, SecondaryEmails, Addresses, Note, CustomFields,
-            CustomFieldsUpdatedAt, CreatedAt, UpdatedAt
-        )
-    }
-
-    fn decode(cells: &mut Cells<'_>) -> Result<Self> {
-        Ok(Self {
-            id: cells.id()?,
-            full_name: cells.take()?,
-            first_name: cells.take()?,
-            last_name: cells.take()?,
-            email: cells.take()?,
-            phone: cells.take()?,
-            secondary_phones: cells.optional_json()?,
-            secondary_emails: cells.optional_json()?,
-            addresses: cells.optional_json()?,
-            note: cells.take()?,
-            custom_fields: cells.take()?,
-            custom_fields_updated_at: cells.optional_time()?,
-            created_at: cells.time()?,
-            updated_at: cells.time()?,
-        })
-    }
+stored_record! {
+    Contact in contacts:
+    id, full_name, first_name, last_name, email, phone, secondary_phones, secondary_emails, addresses, note, custom_fields,
+    custom_fields_updated_at, created_at, updated_at
 }
 
 impl PagedRow for Contact {

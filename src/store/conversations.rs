@@ -41,22 +41,22 @@ impl Row for Conversation {
 
     fn decode(cells: &mut Cells<'_>) -> Result<Self> {
         Ok(Self {
-            id: cells.id()?,
+            id: cells.take()?,
             channel: Channel(cells.take()?),
-            account_id: cells.id()?,
-            contact_id: cells.id()?,
+            account_id: cells.take()?,
+            contact_id: cells.take()?,
             display_name: cells.take()?,
             reference_id: cells.take()?,
-            label_ids: cells.json()?,
+            label_ids: cells.take()?,
             is_spam: cells.take()?,
             unread_count: cells.take()?,
             message_count: cells.take()?,
             email_subject: cells.take()?,
-            last_inbound_at: cells.optional_time()?,
+            last_inbound_at: cells.take()?,
             last_message: last_message(cells)?,
-            sort_at: cells.time()?,
-            created_at: cells.time()?,
-            updated_at: cells.time()?,
+            sort_at: cells.take()?,
+            created_at: cells.take()?,
+            updated_at: cells.take()?,
         })
     }
 }
@@ -119,7 +119,8 @@ impl Db {
             .and_where(conversations::Column::StoreId.eq(store))
             .and_where(among(conversations::Column::Id, ids.iter().copied()))
             .to_owned();
-        let destination = |cells: &mut Cells<'_>| Ok((cells.id()?, Destination { account_id: cells.id()?, contact_name: cells.take()? }));
+        let destination =
+            |cells: &mut Cells<'_>| Ok((cells.take()?, Destination { account_id: cells.take()?, contact_name: cells.take()? }));
         Ok(self.select(query, destination).await?.into_iter().collect())
     }
 

@@ -87,7 +87,7 @@ fn numbered_after(store: &StoreId, after: i64) -> Select<events::Entity> {
 }
 
 fn recorded(cells: &mut Cells<'_>) -> Result<Recorded> {
-    Ok(Recorded { sequence: cells.take()?, body: cells.bytes()? })
+    Ok(Recorded { sequence: cells.take()?, body: cells.take()? })
 }
 
 /// Returns the query that locks the enabled webhooks of a store until the end of the transaction, on PostgreSQL. Without the lock, another

@@ -471,7 +471,7 @@ impl Fixture {
         assert_eq!((counters, sort_at), (rows, newest));
         let tickets = async || {
             let sql = sql("SELECT id, sort_at, waiting_since FROM tickets WHERE store_id = $1 AND conversation_id = $2 ORDER BY id");
-            self.db.all(sql, |cells| Ok((cells.take::<String>()?, cells.time()?, cells.optional_time()?))).await.unwrap()
+            self.db.all(sql, |cells| Ok((cells.take::<String>()?, cells.take::<i64>()?, cells.take::<Option<i64>>()?))).await.unwrap()
         };
         let got = tickets().await;
         self.execute(&format!("{} WHERE store_id = '{}'", derive_tickets("tickets.store_id"), self.store)).await.unwrap();

@@ -20,8 +20,9 @@ use crate::{
         Error, Result,
         entity::{contacts, conversations, counters, messages, stores, tickets},
         import::DERIVE_TICKETS,
-        row_decoding::Row,
+        row_decoding::{Row, StoredRecord},
         sql_from_entities::{FixedQuery, among, equals_parameter, records, records_by},
+        stored_values::json,
         transaction::store_transaction::Write,
     },
 };
@@ -92,7 +93,7 @@ impl Write {
             // SQLite uses the partial index only if the statement contains the index's condition.
             .filter(messages::Column::ExternalId.is_not_null());
         let former = self.select(query, |cells| {
-            Ok(ReceivedMessage { message_id: cells.id()?, conversation_id: cells.id()?, received_at: cells.time()? })
+            Ok(ReceivedMessage { message_id: cells.take()?, conversation_id: cells.take()?, received_at: cells.take()? })
         });
         Ok(former.await?.pop())
     }
@@ -109,7 +110,7 @@ impl Write {
             .order_by_desc(tickets::Column::OpenedAt)
             .order_by_desc(tickets::Column::Id)
             .limit(1);
-        Ok(self.select(query, |cells| cells.id()).await?.pop())
+        Ok(self.select(query, |cells| cells.take()).await?.pop())
     }
 
     /// Finds the conversation whose `reference_id` is `name`, the channel's id of the conversation. If there is none, finds the latest
@@ -172,7 +173,6 @@ impl Write {
     /// Inserts a message, without waiting for the outcome (see [`Write::run_deferred`]). `delivery`: the state of its delivery, if this
     /// server sends the message.
     pub fn insert_message(&self, message: &Message, external_id: Option<&str>, delivery: Option<Delivery>) -> Result<()> {
-        let images = message.images.as_ref().map(serde_json::to_string).transpose().map_err(|error| Error::Damaged(error.to_string()))?;
         self.insert_deferred(messages::ActiveModel {
             store_id: Set(self.store().to_string()),
             id: Set(message.id.to_string()),
@@ -182,7 +182,7 @@ impl Write {
             sent_at: Set(message.sort_at.millis()),
             channel_sent_at: Set((message.sent_at != message.sort_at).then_some(message.sent_at.millis())),
             text: Set(message.text.clone()),
-            images: Set(images),
+            images: Set(message.images.as_ref().map(json)),
             kind: Set(message.kind.clone()),
             author_user_id: Set(message.author_user_id.as_ref().map(ToString::to_string)),
             is_sent_from_app: Set(message.is_sent_from_app),
@@ -251,28 +251,8 @@ impl Write {
             .filter(conversations::Column::StoreId.eq(self.store()))
             .filter(conversations::Column::Id.eq(&ticket.conversation_id));
         let label_marks = self.select(conversation, |cells| cells.take()).await?.pop().unwrap_or_default();
-        self.insert(tickets::ActiveModel {
-            store_id: Set(self.store().to_string()),
-            id: Set(ticket.id.to_string()),
-            ticket_number: Set(ticket.number.clone()),
-            is_open: Set(true),
-            is_spam: Set(false),
-            is_follow_up: Set(ticket.is_follow_up),
-            channel: Set(ticket.channel.as_str().to_owned()),
-            contact_id: Set(ticket.contact_id.to_string()),
-            account_id: Set(ticket.account_id.to_string()),
-            conversation_id: Set(ticket.conversation_id.to_string()),
-            ticket_fields: Set(ticket.fields.clone()),
-            label_marks: Set(label_marks),
-            field_marks: Set(0),
-            text_marks: Set(0),
-            opened_at: Set(ticket.opened_at.millis()),
-            sort_at: Set(ticket.sort_at.millis()),
-            created_at: Set(ticket.created_at.millis()),
-            updated_at: Set(ticket.updated_at.millis()),
-            ..Default::default()
-        })
-        .await
+        let row = ticket.row(self.store());
+        self.insert(tickets::ActiveModel { label_marks: Set(label_marks), field_marks: Set(0), text_marks: Set(0), ..row }).await
     }
 
     /// Computes a ticket's `sort_at` and `waiting_since` again from its messages, and returns the ticket.

@@ -8,6 +8,7 @@ use crate::{
         messages::{Comment, Message},
         paging::{Page, PageRequest, Position},
         tickets::TicketWindow,
+        time::Timestamp,
     },
     store::{
         Db, Result,
@@ -29,8 +30,8 @@ impl Row for Message {
     }
 
     fn decode(cells: &mut Cells<'_>) -> Result<Self> {
-        let (id, conversation_id, account_id, inbound) = (cells.id()?, cells.id()?, cells.id()?, cells.take()?);
-        let (channel_sent_at, sort_at) = (cells.optional_time()?, cells.time()?);
+        let (id, conversation_id, account_id, inbound) = (cells.take()?, cells.take()?, cells.take()?, cells.take()?);
+        let (channel_sent_at, sort_at): (Option<Timestamp>, _) = (cells.take()?, cells.take()?);
         Ok(Self {
             id,
             conversation_id,
@@ -39,14 +40,14 @@ impl Row for Message {
             sent_at: channel_sent_at.unwrap_or(sort_at),
             sort_at,
             text: cells.take()?,
-            images: cells.optional_json()?,
+            images: cells.take()?,
             kind: cells.take()?,
-            author_user_id: cells.optional_id()?,
+            author_user_id: cells.take()?,
             is_sent_from_app: cells.take()?,
             sender: cells.take()?,
             payload: cells.take()?,
-            created_at: cells.time()?,
-            updated_at: cells.time()?,
+            created_at: cells.take()?,
+            updated_at: cells.take()?,
         })
     }
 }
@@ -74,14 +75,14 @@ impl Row for Comment {
 
     fn decode(cells: &mut Cells<'_>) -> Result<Self> {
         Ok(Self {
-            id: cells.id()?,
-            conversation_id: cells.id()?,
+            id: cells.take()?,
+            conversation_id: cells.take()?,
             text: cells.take()?,
-            created_by: cells.id()?,
-            sent_at: cells.time()?,
-            created_at: cells.time()?,
-            updated_at: cells.time()?,
-            account_id: cells.id()?,
+            created_by: cells.take()?,
+            sent_at: cells.take()?,
+            created_at: cells.take()?,
+            updated_at: cells.take()?,
+            account_id: cells.take()?,
         })
     }
 }

@@ -9,7 +9,7 @@
 //!
 //! | Layer | Modules |
 //! |---|---|
-//! | basics | `entity` (every table), `parameterised_sql`, `sql_from_entities`, `row_decoding`, `error`, `mutex`, `wait_limit`, … |
+//! | basics | `entity` (every table), `parameterised_sql`, `sql_from_entities`, `stored_values`, `row_decoding`, `error`, `mutex`, `wait_limit`, … |
 //! | drivers | `sqlite` (connections, group commit, checkpoint, file copy), `postgres` (connections, look-ups, transaction, TLS, standby) |
 //! | database | `db` (open, close), `migrate`, `read_executor` (runs a read), `transaction` (runs a write), `database_health` |
 //! | statements | `statement`: runs statements built from entities; builds the statements for pages and for look-ups by key |
@@ -69,8 +69,9 @@
 //!
 //! # How to
 //!
-//! - **Add a column**: a migration; the field in the entity; the field of the record type in `domain`; the column in the record type's
-//!   `columns` and `decode` if requests read it, and in the functions that write the row; the field of the API type in `revision`.
+//! - **Add a column**: a migration; the field in the entity; the field of the record type in `domain`; its name in the record type's list
+//!   (`stored_record!`), from which rows are read and written; the field of the API type in `revision`. If the column is exported and
+//!   imported, also the field in `domain::ndjson_records`, and its name in `ndjson_record_columns`.
 //! - **Add a query**: an `impl Db` in the file of the record type, with `Entity::find()` passed to [`Db::select`] if the query is rare. If
 //!   each request runs the query: a `FixedQuery`, whose SQL is built once, run by [`Db::all`](read_executor).
 //! - **Add a write**: an `impl Write` in the file of the record type: `insert` or `update` with the columns that are set, or `execute` with
@@ -106,6 +107,7 @@ mod message_writes;
 mod messages;
 mod migrate;
 mod mutex;
+mod ndjson_record_columns;
 mod numbering;
 #[cfg(test)]
 mod page_cost_tests;
@@ -123,6 +125,7 @@ pub mod slow_statements;
 mod sql_from_entities;
 mod sqlite;
 mod statement;
+mod stored_values;
 mod ticket_conversation_contact_writes;
 mod tickets;
 pub mod transaction;

@@ -198,7 +198,7 @@ async fn a_pagination_is_complete_after_m0022_was_reverted_and_applied_again() {
     if fixture.db.backend() == DbBackend::Sqlite {
         let counted = "SELECT MAX(placed_by) <= (SELECT value FROM counters WHERE store_id = $1 AND name = 'moves') FROM contacts \
              WHERE store_id = $1";
-        let counted = fixture.db.first(Sql::of(&fixture.store, counted), |cells| cells.flag()).await.unwrap();
+        let counted = fixture.db.first(Sql::of(&fixture.store, counted), |cells| cells.take()).await.unwrap();
         assert_eq!(counted, Some(true), "the walks of the former form would leave rows out");
     }
     fixture.db.migrate_up().await.unwrap();

@@ -1,13 +1,10 @@
 //! Decoding of result rows, cell by cell, for both database drivers.
 
-use rusqlite::types::FromSql;
 use sea_orm::{EntityName, EntityTrait, IdenStatic};
-use serde::de::DeserializeOwned;
-use tokio_postgres::types::FromSqlOwned;
 
 use crate::{
-    domain::time::Timestamp,
-    store::error::{Error, Result},
+    domain::ids::StoreId,
+    store::{error::Result, stored_values::StoredValue},
 };
 
 /// A record type that is read from a fixed list of columns of its table.
@@ -42,6 +39,46 @@ macro_rules! columns {
 
 pub(in crate::store) use columns;
 
+/// A record type whose records are rows of its table.
+pub(in crate::store) trait StoredRecord: Row {
+    /// Returns the row of a record. Columns that are no property of the record are not set.
+    fn row(&self, store: &StoreId) -> <Self::Entity as EntityTrait>::ActiveModel;
+}
+
+/// Implements [`Row`] and [`StoredRecord`] for a record type from one list of its properties. The first properties have the names of their
+/// columns. Properties with other names follow after a semicolon, each with its column.
+macro_rules! stored_record {
+    ($record:ident in $table:ident: $first:ident $(, $same:ident)* $(; $($field:ident: $column:ident),+)?) => {
+        impl $crate::store::row_decoding::Row for $record {
+            type Entity = $table::Entity;
+
+            fn columns() -> &'static str {
+                concat!(stringify!($first) $(, ", ", stringify!($same))* $($(, ", ", stringify!($column))+)?)
+            }
+
+            fn decode(cells: &mut $crate::store::row_decoding::Cells<'_>) -> $crate::store::Result<Self> {
+                Ok(Self { $first: cells.take()?, $($same: cells.take()?,)* $($($field: cells.take()?,)+)? })
+            }
+        }
+
+        impl $crate::store::row_decoding::StoredRecord for $record {
+            fn row(&self, store: &$crate::domain::ids::StoreId) -> $table::ActiveModel {
+                use sea_orm::ActiveValue::Set;
+                use $crate::store::stored_values::StoredValue;
+                $table::ActiveModel {
+                    store_id: Set(store.to_string()),
+                    $first: Set(self.$first.clone().into_cell()),
+                    $($same: Set(self.$same.clone().into_cell()),)*
+                    $($($column: Set(self.$field.clone().into_cell()),)+)?
+                    ..Default::default()
+                }
+            }
+        }
+    };
+}
+
+pub(in crate::store) use stored_record;
+
 /// The cells of one row, taken from left to right.
 pub(in crate::store) struct Cells<'a> {
     row: AnyRow<'a>,
@@ -54,11 +91,6 @@ enum AnyRow<'a> {
     Sqlite(&'a rusqlite::Row<'a>),
 }
 
-/// A type that a cell of either database can be decoded to.
-pub(in crate::store) trait Cell: FromSql + FromSqlOwned {}
-
-impl<T: FromSql + FromSqlOwned> Cell for T {}
-
 impl<'a> Cells<'a> {
     pub fn postgres(row: &'a tokio_postgres::Row) -> Self {
         Self { row: AnyRow::Postgres(row), at: 0 }
@@ -68,10 +100,11 @@ impl<'a> Cells<'a> {
         Self { row: AnyRow::Sqlite(row), at: 0 }
     }
 
-    pub fn take<T: Cell>(&mut self) -> Result<T> {
+    /// Decodes the next cell.
+    pub fn take<T: StoredValue>(&mut self) -> Result<T> {
         let at = self.at;
         self.at += 1;
-        Ok(match self.row {
+        T::from_cell(match self.row {
             AnyRow::Postgres(row) => row.try_get(at)?,
             AnyRow::Sqlite(row) => row.get(at)?,
         })
@@ -79,40 +112,5 @@ impl<'a> Cells<'a> {
 
     pub fn skip(&mut self) {
         self.at += 1;
-    }
-
-    pub fn bytes(&mut self) -> Result<Vec<u8>> {
-        self.take()
-    }
-
-    pub fn flag(&mut self) -> Result<bool> {
-        self.take()
-    }
-
-    pub fn id<T: From<String>>(&mut self) -> Result<T> {
-        Ok(self.take::<String>()?.into())
-    }
-
-    pub fn optional_id<T: From<String>>(&mut self) -> Result<Option<T>> {
-        Ok(self.take::<Option<String>>()?.map(T::from))
-    }
-
-    pub fn time(&mut self) -> Result<Timestamp> {
-        Ok(Timestamp::from_millis(self.take()?))
-    }
-
-    pub fn optional_time(&mut self) -> Result<Option<Timestamp>> {
-        Ok(self.take::<Option<i64>>()?.map(Timestamp::from_millis))
-    }
-
-    /// Decodes a column that contains JSON.
-    pub fn json<T: DeserializeOwned>(&mut self) -> Result<T> {
-        let text: String = self.take()?;
-        serde_json::from_str(&text).map_err(|error| Error::Damaged(error.to_string()))
-    }
-
-    pub fn optional_json<T: DeserializeOwned>(&mut self) -> Result<Option<T>> {
-        let Some(text) = self.take::<Option<String>>()? else { return Ok(None) };
-        serde_json::from_str(&text).map(Some).map_err(|error| Error::Damaged(error.to_string()))
     }
 }

@@ -108,8 +108,8 @@ impl Db {
         let outbox_entry =
             outbound::Entity::find().select_only().expr(outbound::Column::DueAt.min()).filter(outbound::Column::DueAt.gt(at));
         let first = |rows: Vec<Option<Timestamp>>| rows.into_iter().flatten().next();
-        let delivery = first(self.select(delivery, |cells| cells.optional_time()).await?);
-        let outbox_entry = first(self.select(outbox_entry, |cells| cells.optional_time()).await?);
+        let delivery = first(self.select(delivery, |cells| cells.take()).await?);
+        let outbox_entry = first(self.select(outbox_entry, |cells| cells.take()).await?);
         Ok(delivery.into_iter().chain(outbox_entry).min())
     }
 

@@ -90,7 +90,7 @@ fn parts(noun: SearchableKind) -> (&'static str, &'static str) {
 
 fn contact_texts(cells: &mut Cells<'_>) -> Result<Vec<String>> {
     let (name, email, phone): (String, Option<String>, Option<String>) = (cells.take()?, cells.take()?, cells.take()?);
-    let (emails, phones): (Option<Vec<String>>, Option<Vec<String>>) = (cells.optional_json()?, cells.optional_json()?);
+    let (emails, phones): (Option<Vec<String>>, Option<Vec<String>>) = (cells.take()?, cells.take()?);
     let note: Option<String> = cells.take()?;
     let several = emails.into_iter().chain(phones).flatten();
     Ok([Some(joined_name(&name)), email, phone].into_iter().flatten().chain(several).chain(note).collect())

@@ -10,21 +10,15 @@ use std::{
 
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, ColumnType, DbBackend, DeleteMany, EntityName, EntityTrait, ExprTrait, IdenStatic, Insert, Iterable,
-    PrimaryKeyToColumn, QueryTrait, Select, Statement, StatementBuilder, TryIntoModel, UpdateMany, Value,
+    PrimaryKeyToColumn, QuerySelect, QueryTrait, Select, Statement, StatementBuilder, TryIntoModel, UpdateMany, Value,
     sea_query::{
-        DeleteStatement, Expr, InsertStatement, IntoColumnRef, PostgresQueryBuilder, Query, QueryBuilder, SelectStatement, SqlWriter,
+        DeleteStatement, Expr, InsertStatement, IntoColumnRef, PostgresQueryBuilder, QueryBuilder, SelectStatement, SqlWriter,
         SqliteQueryBuilder, UpdateStatement,
     },
 };
 
 use crate::{
-    domain::{
-        ids::{
-            AccountId, CommentId, ContactId, ConversationId, CredentialId, DraftId, EventId, FieldId, KeyId, LabelId, MessageId, RoleId,
-            SeatId, StoreId, TeamId, TemplateId, TicketId, UserId, WebhookId,
-        },
-        time::Timestamp,
-    },
+    domain::ids::StoreId,
     store::{
         error::{Error, Result},
         parameterised_sql::{Param, Sql, filled, text_value},
@@ -140,45 +134,6 @@ impl SqlWriter for QueryWriter {
 
     fn as_writer(&mut self) -> &mut dyn fmt::Write {
         self
-    }
-}
-
-/// Converts ids into values of columns.
-macro_rules! values {
-    ($($id:ident),*) => {$(
-        impl From<&$id> for Value {
-            fn from(id: &$id) -> Self {
-                id.as_str().into()
-            }
-        }
-    )*};
-}
-
-values!(
-    AccountId,
-    CommentId,
-    ContactId,
-    ConversationId,
-    DraftId,
-    CredentialId,
-    EventId,
-    FieldId,
-    KeyId,
-    LabelId,
-    MessageId,
-    RoleId,
-    SeatId,
-    StoreId,
-    TeamId,
-    TemplateId,
-    TicketId,
-    UserId,
-    WebhookId
-);
-
-impl From<Timestamp> for Value {
-    fn from(at: Timestamp) -> Self {
-        at.millis().into()
     }
 }
 
@@ -345,9 +300,14 @@ pub(in crate::store) fn equals_parameter(column: impl IntoColumnRef, parameter: 
     Expr::col(column).eq(Expr::custom_keyword(format!("${parameter}")))
 }
 
-/// Returns a query for records of the type `T` without conditions.
+/// Returns a query of SeaORM for records of the type `T`, without conditions.
+pub(in crate::store) fn find<T: Row>() -> Select<T::Entity> {
+    T::Entity::find().select_only().expr(Expr::cust(T::columns()))
+}
+
+/// Returns a query of sea-query for records of the type `T`, without conditions.
 pub(in crate::store) fn records<T: Row>() -> SelectStatement {
-    Query::select().expr(Expr::cust(T::columns())).from(T::Entity::default().table_ref()).to_owned()
+    find::<T>().into_query()
 }
 
 /// Returns the query for records whose columns `by` equal the parameters 1, 2, … of a [`FixedQuery`].

@@ -1,7 +1,8 @@
 //! Statements for requests that change tickets, conversations, contacts or comments. They run in a write transaction ([`Write`]).
 
 use sea_orm::{
-    ActiveValue::{NotSet, Set},
+    ActiveModelTrait,
+    ActiveValue::Set,
     ColumnTrait, Condition, EntityTrait, ExprTrait, QueryFilter, QueryOrder, QuerySelect, QueryTrait,
     sea_query::{Expr, Order},
 };
@@ -26,8 +27,9 @@ use crate::{
         },
         import::DERIVE_TICKETS,
         parameterised_sql::Sql,
-        row_decoding::Row,
+        row_decoding::{Row, StoredRecord},
         sql_from_entities::{FixedQuery, among, equals_parameter, model, records},
+        stored_values::json,
         tickets::bloom_filters::{BloomBits, FieldBloomBits},
         transaction::store_transaction::Write,
         users_teams_labels::role_kind,
@@ -41,6 +43,12 @@ static OPEN_TICKET_ID: FixedQuery = FixedQuery::new(|| {
     query.filter(equals_parameter(ConversationId, 2)).filter(IsOpen.eq(true)).into_query()
 });
 
+/// The columns of a ticket that a request does not change after the ticket was inserted. A message changes `sort_at`, by `DERIVE_TICKETS`.
+const UNCHANGED_BY_REQUESTS: [tickets::Column; 10] = {
+    use tickets::Column::{AccountId, Channel, ContactId, ConversationId, CreatedAt, IsFollowUp, IsSpam, OpenedAt, SortAt, TicketNumber};
+    [TicketNumber, IsSpam, IsFollowUp, Channel, ContactId, AccountId, ConversationId, OpenedAt, SortAt, CreatedAt]
+};
+
 impl Write {
     /// Reads an account and locks it until the end of the transaction. A transaction that sets the account's bridge (the HTTP endpoint that
     /// delivers its messages) or its allowed users locks the account first. So the later of two such transactions sees the changes of the
@@ -50,7 +58,7 @@ impl Write {
     }
 
     /// Returns the statement that reads the record of the store with this id.
-    fn by_id<T: Row>(&self, id: &str) -> Sql {
+    pub(in crate::store) fn by_id<T: Row>(&self, id: &str) -> Sql {
         Sql::by_ids(self.backend(), self.store(), (T::columns(), T::table()), [id])
     }
 
@@ -64,13 +72,13 @@ impl Write {
     /// stays the same until the end of the transaction.
     pub async fn conversation_with_ticket(&self, id: &ConversationId) -> Result<Option<(Conversation, Option<TicketId>)>> {
         let ticket = OPEN_TICKET_ID.sql(self.store(), &[id.as_str()]);
-        self.first_locked_with(self.by_id::<Conversation>(id.as_str()), ticket, |cells| cells.id()).await
+        self.first_locked_with(self.by_id::<Conversation>(id.as_str()), ticket, |cells| cells.take()).await
     }
 
     /// Finds the open ticket of a conversation and locks it until the end of the transaction. The caller has locked the conversation.
     pub async fn open_ticket(&self, conversation: &ConversationId) -> Result<Option<TicketId>> {
         let query = OPEN_TICKET_ID.sql(self.store(), &[conversation.as_str()]);
-        self.first(self.locking(query), |cells| cells.id()).await
+        self.first(self.locking(query), |cells| cells.take()).await
     }
 
     pub async fn ticket(&self, id: &TicketId) -> Result<Option<Ticket>> {
@@ -87,22 +95,12 @@ impl Write {
 
     /// Stores the properties of a ticket that requests can change. Clears `waiting_since` if the ticket is closed.
     pub async fn save_ticket(&self, ticket: &Ticket) -> Result<()> {
-        self.update(tickets::ActiveModel {
-            store_id: Set(self.store().to_string()),
-            id: Set(ticket.id.to_string()),
-            is_open: Set(ticket.is_open),
-            waiting_since: if ticket.is_open { NotSet } else { Set(None) },
-            closed_at: Set(ticket.closed_at.map(Timestamp::millis)),
-            reopened_at: Set(ticket.reopened_at.map(Timestamp::millis)),
-            snoozed_until: Set(ticket.snoozed_until.map(Timestamp::millis)),
-            assignee_user_id: Set(ticket.assignee_user_id.as_ref().map(UserId::to_string)),
-            handled_by: Set(ticket.handled_by.as_ref().map(UserId::to_string)),
-            ticket_fields: Set(ticket.fields.clone()),
-            ticket_fields_updated_at: Set(ticket.fields_updated_at.map(Timestamp::millis)),
-            updated_at: Set(ticket.updated_at.millis()),
-            ..Default::default()
-        })
-        .await?;
+        let mut row = ticket.row(self.store());
+        UNCHANGED_BY_REQUESTS.into_iter().for_each(|column| row.not_set(column));
+        if !ticket.is_open {
+            row.waiting_since = Set(None);
+        }
+        self.update(row).await?;
         if ticket.closed_at.is_some_and(|closed_at| closed_at < ticket.sort_at) {
             // The ticket's newest message is dated after the ticket's close. So the message no longer belongs to the ticket, and the
             // ticket's sort position is computed again.
@@ -202,7 +200,7 @@ impl Write {
             .filter(users::Column::StoreId.eq(self.store()))
             .filter(among(users::Column::UserId, ids.iter().copied()))
             .order_by_asc(users::Column::Id);
-        self.select_shared(query, |cells| cells.id()).await
+        self.select_shared(query, |cells| cells.take()).await
     }
 
     /// Locks the accounts of these tickets against changes, including changes of the users that an account lists as allowed. Must be called
@@ -238,7 +236,7 @@ impl Write {
             .order_by_asc(users::Column::CreatedAt)
             .order_by_asc(users::Column::Id)
             .limit(1);
-        Ok(self.select(query, |cells| cells.id()).await?.pop())
+        Ok(self.select(query, |cells| cells.take()).await?.pop())
     }
 
     /// Returns the users that each of these accounts lists as allowed. An account that lists no user is open to all users.
@@ -286,12 +284,11 @@ impl Write {
     /// Stores the labels and the update time of a conversation. Stores the labels' Bloom filter bits, by which filters skip tickets, on the
     /// conversation and its tickets. The caller has locked the tickets.
     pub async fn save_labels(&self, conversation: &Conversation) -> Result<()> {
-        let labels = serde_json::to_string(&conversation.label_ids).map_err(|error| crate::store::Error::Damaged(error.to_string()))?;
         let marks = BloomBits::of_labels(&conversation.label_ids).bits();
         self.update(conversations::ActiveModel {
             store_id: Set(self.store().to_string()),
             id: Set(conversation.id.to_string()),
-            label_ids: Set(labels),
+            label_ids: Set(json(&conversation.label_ids)),
             label_marks: Set(marks),
             updated_at: Set(conversation.updated_at.millis()),
             ..Default::default()
@@ -331,7 +328,7 @@ impl Write {
             .columns([labels::Column::Id, labels::Column::Label])
             .filter(labels::Column::StoreId.eq(self.store()))
             .filter(among(labels::Column::Id, ids.iter().copied()));
-        self.select(query, |cells| Ok((cells.id()?, cells.take()?))).await
+        self.select(query, |cells| Ok((cells.take()?, cells.take()?))).await
     }
 
     pub async fn contact(&self, id: &ContactId) -> Result<Option<Contact>> {
@@ -339,20 +336,8 @@ impl Write {
     }
 
     pub async fn insert_contact(&self, contact: &Contact) -> Result<()> {
-        self.insert(contacts::ActiveModel {
-            store_id: Set(self.store().to_string()),
-            id: Set(contact.id.to_string()),
-            full_name: Set(contact.full_name.clone()),
-            first_name: Set(contact.first_name.clone()),
-            last_name: Set(contact.last_name.clone()),
-            email: Set(contact.email.clone()),
-            email_key: Set(contact.email.as_deref().map(str::to_lowercase)),
-            phone: Set(contact.phone.clone()),
-            created_at: Set(contact.created_at.millis()),
-            updated_at: Set(contact.updated_at.millis()),
-            ..Default::default()
-        })
-        .await
+        let email_key = contact.email.as_deref().map(str::to_lowercase);
+        self.insert(contacts::ActiveModel { email_key: Set(email_key), ..contact.row(self.store()) }).await
     }
 
     /// Stores a contact's custom fields and update times.
@@ -414,9 +399,9 @@ mod tests {
         fields.save_ticket(&ticket).await.unwrap();
 
         let conversation = labels.conversation(&ticket.conversation_id).await.unwrap().unwrap();
-        let waits = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        let waits = "SELECT pid::bigint FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
         let ended = async {
-            while fixture.db.first(Sql::fixed(waits), |cells| cells.take::<i32>()).await.unwrap().is_none() {
+            while fixture.db.first(Sql::fixed(waits), |cells| cells.take::<i64>()).await.unwrap().is_none() {
                 sleep(Duration::from_millis(5)).await;
             }
             fields.commit().await

@@ -9,7 +9,7 @@ use sea_orm::{
 
 use crate::{
     domain::{
-        ids::{StoreId, TeamId, UserId},
+        ids::{RoleId, StoreId, TeamId, UserId},
         paging::{Page, PageRequest, Position},
         time::Timestamp,
         users_teams_labels::{Label, Role, RoleKind, Team, User},
@@ -18,22 +18,14 @@ use crate::{
         Db, Result,
         entity::{labels, roles, team_members, teams, users},
         parameterised_sql::{Sql, batches},
-        row_decoding::{Cells, Row, columns},
+        row_decoding::stored_record,
         sql_from_entities::model,
         statement::pages::PagedRow,
     },
 };
 
-impl Row for Team {
-    type Entity = teams::Entity;
-
-    fn columns() -> &'static str {
-        columns!(teams: Id, Name, Description, CreatedAt)
-    }
-
-    fn decode(cells: &mut Cells<'_>) -> Result<Self> {
-        Ok(Self { id: cells.id()?, name: cells.take()?, description: cells.take()?, created_at: cells.time()? })
-    }
+stored_record! {
+    Team in teams: id, name, description, created_at
 }
 
 impl PagedRow for Team {
@@ -45,16 +37,8 @@ impl PagedRow for Team {
     }
 }
 
-impl Row for Label {
-    type Entity = labels::Entity;
-
-    fn columns() -> &'static str {
-        columns!(labels: Id, Label, Color, UpdatedAt)
-    }
-
-    fn decode(cells: &mut Cells<'_>) -> Result<Self> {
-        Ok(Self { id: cells.id()?, label: cells.take()?, color: cells.take()?, updated_at: cells.time()? })
-    }
+stored_record! {
+    Label in labels: id, label, color, updated_at
 }
 
 impl PagedRow for Label {
@@ -119,7 +103,7 @@ impl Db {
             .order_by_asc(users::Column::Id);
         self.select(query, |cells| {
             let user = model::<users::Entity>(cells)?.into();
-            let (id, name, kind): (_, _, Option<String>) = (cells.optional_id()?, cells.take()?, cells.take()?);
+            let (id, name, kind): (Option<RoleId>, _, Option<String>) = (cells.take()?, cells.take()?, cells.take()?);
             let kind = kind.and_then(|kind| RoleKind::of(&kind));
             let role = id.zip(name).map(|(id, name)| Role { id, name, kind });
             Ok((user, role))
@@ -167,8 +151,8 @@ impl Db {
                 .order_by((team_members::Entity, team_members::Column::TeamId), Order::Asc)
                 .order_by((team_members::Entity, team_members::Column::Position), Order::Asc);
             let rows = self.select(query, |cells| {
-                let (team, id): (TeamId, UserId) = (cells.id()?, cells.id()?);
-                let user = if cells.flag()? { Some(model::<users::Entity>(cells)?.into()) } else { None };
+                let (team, id): (TeamId, UserId) = (cells.take()?, cells.take()?);
+                let user = if cells.take()? { Some(model::<users::Entity>(cells)?.into()) } else { None };
                 Ok((team, id, user))
             });
             for (team, id, user) in rows.await? {

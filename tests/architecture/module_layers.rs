@@ -26,6 +26,7 @@ const STORE: Room = Room {
             "last_failure",
             "parameterised_sql",
             "row_decoding",
+            "stored_values",
             "entity",
             "sql_from_entities",
             "slow_statements",

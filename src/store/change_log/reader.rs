@@ -248,7 +248,7 @@ impl Db {
         let known = Sql::fixed(&format!("SELECT {SNAPSHOT_IS_VALID} AND {DATABASE_FINGERPRINT} = $2"))
             .with(Param::Text(mark.snapshot.clone()))
             .with(Param::Text(mark.witness.clone()));
-        let is_known = self.first(known, |cells| cells.flag()).await? == Some(true);
+        let is_known = self.first(known, |cells| cells.take()).await? == Some(true);
         Ok(is_known.then(|| page_of_round(mark, &now, rows, limit)))
     }
 }
@@ -306,7 +306,7 @@ fn is_full(rows: usize, limit: i64) -> bool {
 
 /// Decodes one entry of the log. The `id` of the result contains all record ids of the entry; [`each`] splits them.
 fn logged(cells: &mut Cells<'_>) -> Result<LoggedChange> {
-    Ok(LoggedChange { position: cells.take()?, store: cells.id()?, kind: cells.take()?, id: cells.take()?, inserted: None })
+    Ok(LoggedChange { position: cells.take()?, store: cells.take()?, kind: cells.take()?, id: cells.take()?, inserted: None })
 }
 
 fn each(place: LoggedChange) -> Vec<LoggedChange> {

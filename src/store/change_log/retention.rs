@@ -220,7 +220,7 @@ mod tests {
                 DbBackend::Sqlite => "SELECT TRUE".to_owned(),
                 _ => format!("SELECT COALESCE(MAX(transaction_id), 0) < {OLDEST_RUNNING_ID} FROM changes"),
             };
-            while self.db.first(Sql::fixed(&ended), |cells| cells.flag()).await.unwrap() != Some(true) {
+            while self.db.first(Sql::fixed(&ended), |cells| cells.take()).await.unwrap() != Some(true) {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
             self.mark_now().await

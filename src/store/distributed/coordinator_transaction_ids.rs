@@ -19,7 +19,7 @@ impl Db {
     /// Finds out whether the tables are distributed over the nodes of a cluster. If so, prepares the connections for writes.
     pub(in crate::store) async fn detect_distribution(&self) -> Result<bool> {
         let Writes::Postgres(writes) = self.writes() else { return Ok(false) };
-        let is_distributed = self.uncounted().first(Sql::fixed(IS_DISTRIBUTED), |cells| cells.flag()).await? == Some(true);
+        let is_distributed = self.uncounted().first(Sql::fixed(IS_DISTRIBUTED), |cells| cells.take()).await? == Some(true);
         if is_distributed {
             writes.begin_with(BEGIN_WRITE);
         }

@@ -43,7 +43,7 @@ impl Db {
             return Ok(None);
         }
         let stores = self.all(Sql::fixed(STORES), |cells| {
-            Ok(StoreNode { store: cells.id()?, shard: cells.take()?, node: cells.take()?, is_alone: cells.flag()? })
+            Ok(StoreNode { store: cells.take()?, shard: cells.take()?, node: cells.take()?, is_alone: cells.take()? })
         });
         Ok(Some(stores.await?))
     }

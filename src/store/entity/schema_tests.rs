@@ -60,7 +60,7 @@ async fn migrated(fixture: &Fixture) -> BTreeMap<String, Columns> {
     let mut tables: BTreeMap<String, Columns> = BTreeMap::new();
     let rows = fixture
         .db
-        .all(Sql::fixed(columns), |cells| Ok((cells.take::<String>()?, cells.take::<String>()?, cells.take::<String>()?, cells.flag()?)));
+        .all(Sql::fixed(columns), |cells| Ok((cells.take::<String>()?, cells.take::<String>()?, cells.take::<String>()?, cells.take()?)));
     for (table, column, kind, is_null) in rows.await.unwrap() {
         // The table in which SeaORM records the migrations has no entity.
         if table != "seaql_migrations" {

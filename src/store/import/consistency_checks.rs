@@ -28,7 +28,7 @@ impl Import {
     /// Returns the stored definitions of ticket fields or of contact fields, whichever `kind` names.
     pub async fn definitions(&self, kind: RecordKind) -> Result<Vec<Definition>> {
         let sql = format!("SELECT id, display_type, data_type, max_items FROM {} WHERE store_id = ?", crate::store::import::table(kind));
-        self.rows(&sql, [self.store.as_str().into()], |cells| Ok((cells.id()?, cells.take()?, cells.take()?, cells.take()?))).await
+        self.rows(&sql, [self.store.as_str().into()], |cells| Ok((cells.take()?, cells.take()?, cells.take()?, cells.take()?))).await
     }
 
     /// Returns the first of these accounts that the store does not have.
@@ -36,7 +36,7 @@ impl Import {
         let Bulk { sql, runs } = bulk_statements::table(self.backend, ids.iter().map(|id| vec![id.as_str().into()]).collect());
         let sql =
             format!("SELECT v.column1 FROM {sql} LEFT JOIN accounts a ON a.id = v.column1 AND a.store_id = ? WHERE a.id IS NULL LIMIT 1");
-        let missing = self.way.all(&sql, &[], runs, &[self.store.as_str().into()], |cells| cells.id()).await?;
+        let missing = self.way.all(&sql, &[], runs, &[self.store.as_str().into()], |cells| cells.take()).await?;
         Ok(missing.into_iter().next())
     }
 

@@ -57,7 +57,7 @@ impl Import {
         self.known.make_room(conversations.clone().filter(|id| self.known.account(id).is_none()).count());
         let Bulk { sql, runs } = bulk_statements::among(self.backend, conversations.filter(|id| self.known.account(id).is_none()));
         let sql = format!("SELECT id, account_id FROM conversations WHERE store_id = ? AND id {sql}");
-        let found: Vec<(String, AccountId)> = self.of_store(&sql, runs, |cells| Ok((text(cells)?, cells.id()?))).await?;
+        let found: Vec<(String, AccountId)> = self.of_store(&sql, runs, |cells| Ok((text(cells)?, cells.take()?))).await?;
         self.known.0.extend(found.into_iter().map(|(id, account)| (id, RecentId { account, touched: false })));
         Ok(())
     }

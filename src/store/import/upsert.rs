@@ -22,6 +22,7 @@ use crate::{
             row_mapping, table, text,
             unique_value_conflicts::{UniqueValue, UniqueValues},
         },
+        ndjson_record_columns::NdjsonRecord,
         row_decoding::Cells,
     },
 };
@@ -35,16 +36,15 @@ impl Import {
     pub async fn put(&mut self, batch: Batch) -> Result<ImportResult> {
         self.build_referencing_indexes(&batch).await?;
         let store = self.store.clone();
-        self.put_rows::<roles::Entity>(RecordKind::Role, batch.roles.into_iter().map(|line| row_mapping::role(&store, line.record)))
-            .await?;
+        self.put_rows::<roles::Entity>(RecordKind::Role, batch.roles.into_iter().map(|line| line.record.into_row(&store))).await?;
         self.put_rows::<contact_field_definitions::Entity>(
             RecordKind::ContactField,
-            batch.contact_fields.into_iter().map(|line| row_mapping::contact_field(&store, line.record)),
+            batch.contact_fields.into_iter().map(|line| line.record.into_row(&store)),
         )
         .await?;
         self.put_rows::<ticket_field_definitions::Entity>(
             RecordKind::TicketField,
-            batch.ticket_fields.into_iter().map(|line| row_mapping::ticket_field(&store, line.record)),
+            batch.ticket_fields.into_iter().map(|line| line.record.into_row(&store)),
         )
         .await?;
 
@@ -124,7 +124,7 @@ impl Import {
         let store = self.store.clone();
         self.put_rows::<teams::Entity>(
             RecordKind::Team,
-            lines.iter().zip(ages).map(|(line, age)| row_mapping::team(&store, &line.record, age)),
+            lines.iter().zip(ages).map(|(line, age)| row_mapping::team(&store, line.record.clone(), age)),
         )
         .await?;
         self.put_rows::<team_members::Entity>(
@@ -150,7 +150,7 @@ impl Import {
         let store = self.store.clone();
         self.put_rows::<accounts::Entity>(
             RecordKind::Account,
-            lines.iter().zip(ages).map(|(line, age)| row_mapping::account(&store, &line.record, age)),
+            lines.iter().zip(ages).map(|(line, age)| row_mapping::account(&store, line.record.clone(), age)),
         )
         .await?;
         self.put_rows::<account_users::Entity>(
@@ -195,7 +195,7 @@ impl Import {
         }
         self.known.came(lines.iter().map(|line| (line.record.id.to_string(), line.record.account_id.clone())));
         let store = self.store.clone();
-        let conversations = lines.iter().map(|line| row_mapping::conversation(&store, &line.record));
+        let conversations = lines.iter().map(|line| row_mapping::conversation(&store, line.record.clone()));
         if let Err(fault) = self.put_claimed::<conversations::Entity>(RecordKind::Conversation, conversations, [threads]).await? {
             return Ok(Err(fault));
         }

@@ -319,7 +319,8 @@ impl Db {
         room: AttemptLimits<'_, StoreWebhook>,
     ) -> Result<Vec<ClaimedDelivery>> {
         let backend = self.backend();
-        let rows: Vec<StoreWebhook> = self.across_stores(|of| due(backend, now, room, of), |cells| Ok((cells.id()?, cells.id()?))).await?;
+        let rows: Vec<StoreWebhook> =
+            self.across_stores(|of| due(backend, now, room, of), |cells| Ok((cells.take()?, cells.take()?))).await?;
         let (mut busy, mut due) = (room.busy.clone(), Vec::with_capacity(rows.len()));
         for place in rows {
             let attempts = busy.entry(place.clone()).or_default();

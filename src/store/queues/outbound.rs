@@ -20,12 +20,13 @@ use crate::{
         time::Timestamp,
     },
     store::{
-        Db, Error, Result,
+        Db, Result,
         entity::{conversations, messages, outbound, tickets},
         queues::concurrency::{Allotment, AttemptLimits},
         row_decoding::{Cells, Row},
         settings::bridges::endpoints,
         sql_from_entities::{among, equal_columns, is},
+        stored_values::json,
         transaction::store_transaction::Write,
     },
 };
@@ -56,11 +57,6 @@ pub struct ThreadEmail {
     pub sender: Option<String>,
     pub payload: Option<String>,
     pub external_id: Option<String>,
-}
-
-/// Returns the JSON text in which an outbox entry is stored.
-pub(super) fn outbox_entry_json(outbox_entry: &OutboxEntry) -> Result<String> {
-    serde_json::to_string(outbox_entry).map_err(|error| Error::Damaged(error.to_string()))
 }
 
 impl Write {
@@ -112,7 +108,7 @@ impl Write {
             message_id: Set(outbox_entry.message_id.to_string()),
             conversation_id: Set(outbox_entry.conversation_id.to_string()),
             account_id: Set(outbox_entry.account_id.to_string()),
-            parcel: Set(outbox_entry_json(outbox_entry)?),
+            parcel: Set(json(outbox_entry)),
             attempts: Set(0),
             due_at: Set(self.now().millis()),
             claim: NotSet,
@@ -208,7 +204,7 @@ impl Db {
             query.column(due_at.as_column_ref()).from(due_at.entity_name()).and_where(due_at.is_not_null());
             query.and_where_option(of.map(|store| store_id.eq(store))).order_by(due_at.as_column_ref(), Order::Asc).limit(1).to_owned()
         };
-        Ok(self.across_stores(next, |cells| cells.time()).await?.into_iter().min())
+        Ok(self.across_stores(next, |cells| cells.take()).await?.into_iter().min())
     }
 
     /// Returns the earliest time at which an attempt to send a message is due, in any store.
@@ -278,8 +274,8 @@ impl Db {
             .to_owned();
         let bridges = endpoints(&tx, self.secret_keys(), &store, &chosen, now).await?;
         let decode = |cells: &mut Cells<'_>| {
-            let (position, claim, attempts, outbox_entry) = (cells.take()?, cells.take()?, cells.take()?, cells.json()?);
-            let bridge = bridges.get(&cells.id()?).cloned();
+            let (position, claim, attempts, outbox_entry) = (cells.take()?, cells.take()?, cells.take()?, cells.take()?);
+            let bridge = bridges.get(&cells.take()?).cloned();
             Ok(ClaimedMessage { position, claim, attempts, outbox_entry, bridge })
         };
         let claimed = tx.returned(&claims, decode).await?;
@@ -306,5 +302,5 @@ fn due(now: Timestamp, of: Option<&StoreId>) -> SelectStatement {
 }
 
 fn decode_due(cells: &mut Cells<'_>) -> Result<(i64, StoreAccount)> {
-    Ok((cells.take()?, (cells.id()?, cells.id()?)))
+    Ok((cells.take()?, (cells.take()?, cells.take()?)))
 }

@@ -17,9 +17,10 @@ use crate::{
     store::{
         Db, Result,
         entity::{failed_messages, messages, outbound},
-        queues::outbound::{ClaimedMessage, outbox_entry_json},
+        queues::outbound::ClaimedMessage,
         row_decoding::Cells,
         sql_from_entities::among,
+        stored_values::json,
         transaction::store_transaction::Write,
     },
 };
@@ -42,10 +43,10 @@ fn of_messages<C: ColumnTrait>(queue: impl EntityTrait, store: C, message: C) ->
 /// Decodes a message in the delivery state `state` from the columns of [`of_messages`].
 fn undelivered(cells: &mut Cells<'_>, state: Delivery) -> Result<UndeliveredMessage> {
     Ok(UndeliveredMessage {
-        message_id: cells.id()?,
-        conversation_id: cells.id()?,
-        account_id: cells.id()?,
-        sent_at: cells.time()?,
+        message_id: cells.take()?,
+        conversation_id: cells.take()?,
+        account_id: cells.take()?,
+        sent_at: cells.take()?,
         text: cells.take()?,
         state,
         reason: None,
@@ -62,7 +63,7 @@ impl Write {
         self.insert(failed_messages::ActiveModel {
             store_id: Set(self.store().to_string()),
             message_id: Set(claimed.outbox_entry.message_id.to_string()),
-            parcel: Set(Some(outbox_entry_json(&claimed.outbox_entry)?)),
+            parcel: Set(Some(json(&claimed.outbox_entry))),
             attempts: Set(Some(claimed.attempts)),
             failed_at: Set(self.now().millis()),
         })
@@ -77,7 +78,7 @@ impl Write {
             .add(failed_messages::Column::MessageId.eq(id))
             .add(failed_messages::Column::Parcel.is_not_null());
         let found = failed_messages::Entity::find().select_only().column(failed_messages::Column::Parcel).filter(named.clone());
-        let outbox_entry = self.select_for_update(found, |cells| cells.json()).await?.pop();
+        let outbox_entry = self.select_for_update(found, |cells| cells.take()).await?.pop();
         if outbox_entry.is_some() {
             self.execute(&failed_messages::Entity::delete_many().filter(named)).await?;
         }
@@ -92,7 +93,7 @@ impl Write {
             .columns([outbound::Column::Position, outbound::Column::ConversationId])
             .filter(outbound::Column::StoreId.eq(self.store()))
             .filter(outbound::Column::MessageId.eq(id));
-        let place = |cells: &mut Cells<'_>| Ok((cells.take::<i64>()?, cells.id::<ConversationId>()?));
+        let place = |cells: &mut Cells<'_>| Ok((cells.take::<i64>()?, cells.take::<ConversationId>()?));
         let Some((position, conversation)) = self.select(found, place).await?.pop() else { return Ok(None) };
         let hastened = outbound::Entity::update_many()
             .col_expr(outbound::Column::DueAt, Expr::value(self.now()))
@@ -112,7 +113,7 @@ impl Write {
             .filter(failed_messages::Column::StoreId.eq(self.store()))
             .filter(failed_messages::Column::FailedAt.lt(before))
             .limit(limit);
-        let old: Vec<MessageId> = self.select(old, |cells| cells.id()).await?;
+        let old: Vec<MessageId> = self.select(old, |cells| cells.take()).await?;
         if !old.is_empty() {
             let deleted = failed_messages::Entity::delete_many()
                 .filter(failed_messages::Column::StoreId.eq(self.store()))
@@ -152,7 +153,8 @@ impl Db {
                 .columns([Column::FailedAt, Column::MessageId])
                 .filter(Column::StoreId.eq(store))
                 .filter(Column::MessageId.eq(after));
-            let Some((failed_at, id)) = self.select(place, |cells| Ok((cells.time()?, cells.id::<MessageId>()?))).await?.pop() else {
+            let Some((failed_at, id)) = self.select(place, |cells| Ok((cells.take::<i64>()?, cells.take::<MessageId>()?))).await?.pop()
+            else {
                 return Ok(None);
             };
             let same = Condition::all().add(Column::FailedAt.eq(failed_at)).add(Column::MessageId.lt(&id));
@@ -161,7 +163,7 @@ impl Db {
         query.order_by((Entity, Column::FailedAt), Order::Desc).order_by((Entity, Column::MessageId), Order::Desc).limit(limit);
         let decode = |cells: &mut Cells<'_>| {
             let message = undelivered(cells, Delivery::Failed)?;
-            let (reason, attempts, failed_at) = (cells.take()?, cells.take()?, Some(cells.time()?));
+            let (reason, attempts, failed_at) = (cells.take()?, cells.take()?, Some(cells.take()?));
             Ok(UndeliveredMessage { reason, attempts, failed_at, can_be_retried: cells.take()?, ..message })
         };
         Ok(Some(self.select(query, decode).await?))
@@ -188,7 +190,7 @@ impl Db {
         query.order_by((Entity, Column::Position), Order::Desc).limit(limit);
         let decode = |cells: &mut Cells<'_>| {
             let message = undelivered(cells, Delivery::Pending)?;
-            Ok(UndeliveredMessage { reason: cells.take()?, attempts: Some(cells.take()?), due_at: Some(cells.time()?), ..message })
+            Ok(UndeliveredMessage { reason: cells.take()?, attempts: Some(cells.take()?), due_at: Some(cells.take()?), ..message })
         };
         // Uses `scan`, which is for statements without a bound on the rows that they read: this statement reads and sorts the store's whole
         // queue.

@@ -161,7 +161,7 @@ pub(in crate::store) async fn endpoints(
         .take();
     let mut endpoints: HashMap<AccountId, (String, Vec<Read>)> = HashMap::new();
     let rows = tx.select(query, |cells| {
-        let (account, url): (AccountId, String) = (cells.id()?, cells.take()?);
+        let (account, url): (AccountId, String) = (cells.take()?, cells.take()?);
         let secret = SECRETS.read(cells, keys, store.as_str(), account.as_str())?;
         Ok((account, url, secret))
     });

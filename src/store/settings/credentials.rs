@@ -101,9 +101,9 @@ impl Db {
             .order_by((users::Entity, users::Column::Id), Order::Asc);
         let found = self.select(query, |cells| {
             Ok(EmailLoginUser {
-                store_id: cells.id()?,
+                store_id: cells.take()?,
                 store_name: cells.take()?,
-                user_id: cells.id()?,
+                user_id: cells.take()?,
                 email: cells.take()?,
                 role: cells.take()?,
             })
@@ -153,11 +153,11 @@ fn credentials(store: &StoreId, now: Timestamp) -> SelectStatement {
 }
 
 fn credential(cells: &mut Cells<'_>) -> Result<ListedCredential> {
-    let (id, user_id, stored_kind) = (cells.id()?, cells.id()?, cells.take::<String>()?);
+    let (id, user_id, stored_kind) = (cells.take()?, cells.take()?, cells.take::<String>()?);
     let kind = CredentialKind::ALL.into_iter().find(|kind| stored_kinds(*kind).contains(&stored_kind.as_str()));
     let kind = kind.ok_or_else(|| Error::Damaged(format!("`{stored_kind}` is no kind of a credential")))?;
     let can = GrantSet::from_stored(&cells.take::<String>()?);
-    let (created_at, expires_at, sent_to) = (cells.time()?, cells.time()?, cells.take()?);
+    let (created_at, expires_at, sent_to) = (cells.take()?, cells.take()?, cells.take()?);
     let is_owners = cells.take::<Option<String>>()?.as_deref() == Some(OWNER);
     Ok(ListedCredential { id, user_id, kind, can, created_at, expires_at, sent_to, is_owners })
 }
@@ -289,7 +289,7 @@ impl Write {
             .column(tickets::Column::Id)
             .filter(tickets::Column::StoreId.eq(self.store()))
             .filter(conditions);
-        let mut ids: Vec<TicketId> = self.select(query, |cells| cells.id()).await?;
+        let mut ids: Vec<TicketId> = self.select(query, |cells| cells.take()).await?;
         ids.sort_unstable();
         Ok(ids)
     }

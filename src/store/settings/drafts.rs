@@ -129,7 +129,7 @@ impl Write {
             .filter(drafts::Column::State.is_in(["pending", "released", "discarded"]))
             .filter(drafts::Column::CreatedAt.lt(before))
             .limit(limit);
-        let old: Vec<DraftId> = self.select(old, |cells| cells.id()).await?;
+        let old: Vec<DraftId> = self.select(old, |cells| cells.take()).await?;
         if !old.is_empty() {
             let deleted =
                 drafts::Entity::delete_many().filter(drafts::Column::StoreId.eq(self.store())).filter(among(drafts::Column::Id, &old));
@@ -149,7 +149,7 @@ impl Write {
             .order_by_desc(messages::Column::SentAt)
             .order_by_desc(messages::Column::Id)
             .limit(NEWEST_INBOUND_CANDIDATES);
-        let newest: Vec<(Timestamp, MessageId)> = self.select(newest, |cells| Ok((cells.time()?, cells.id()?))).await?;
+        let newest: Vec<(Timestamp, MessageId)> = self.select(newest, |cells| Ok((cells.take()?, cells.take()?))).await?;
         Ok(newest.into_iter().max().map(|(_, id)| id))
     }
 }

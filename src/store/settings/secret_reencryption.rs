@@ -133,7 +133,7 @@ impl Db {
         self.select(all, move |cells| {
             let store = if of.store.is_some() { cells.take()? } else { String::new() };
             let owner = cells.take()?;
-            Ok(StoredSecretRow { of, store, owner, stored: EncryptedSecret { bytes: cells.bytes()?, key_id: cells.take()? } })
+            Ok(StoredSecretRow { of, store, owner, stored: EncryptedSecret { bytes: cells.take()?, key_id: cells.take()? } })
         })
         .await
     }

@@ -54,7 +54,7 @@ impl SecretTable {
 
     /// Reads and decrypts the secret in the columns `secret, key_id`.
     pub fn read(self, cells: &mut Cells<'_>, keys: &SecretKeys, store: &str, owner: &str) -> Result<Read> {
-        let stored = EncryptedSecret { bytes: cells.bytes()?, key_id: cells.take()? };
+        let stored = EncryptedSecret { bytes: cells.take()?, key_id: cells.take()? };
         Ok(keys.open(stored, SecretRow { table: self.table, store, owner }).map(SigningSecret))
     }
 }

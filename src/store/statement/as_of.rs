@@ -295,7 +295,7 @@ impl Db {
             conditions.params().len()
         );
         let sql = page_sql::<T>(&source, conditions, page, Some(&beside));
-        let standing = self.all(sql, |cells| Ok((T::decode(cells)?, cells.take::<i64>()?, cells.flag()?))).await?;
+        let standing = self.all(sql, |cells| Ok((T::decode(cells)?, cells.take::<i64>()?, cells.take()?))).await?;
         let has_moved = standing.first().is_none_or(|(_, _, has_moved)| *has_moved);
         let mut rows: Vec<(T, i64)> = standing.into_iter().map(|(row, at, _)| (row, at)).collect();
         if has_moved {

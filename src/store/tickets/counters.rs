@@ -66,7 +66,7 @@ impl Db {
             sql.and_of_store("store_id", of).push(&format!(" GROUP BY store_id, name HAVING COUNT(*) > {TOTAL_PARTS}"));
             sql
         };
-        let read = |cells: &mut Cells<'_>| Ok((cells.id::<StoreId>()?, cells.take::<String>()?));
+        let read = |cells: &mut Cells<'_>| Ok((cells.take::<StoreId>()?, cells.take::<String>()?));
         for (store, name) in self.across_stores(split, read).await? {
             let tx = self.begin().await?;
             tx.all(&Sql::fixed(&AdvisoryLock::Totals.of_transaction()), |_| Ok(())).await?;

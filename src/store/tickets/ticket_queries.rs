@@ -24,7 +24,7 @@ use crate::{
         Db, Result,
         entity::tickets,
         parameterised_sql::Sql,
-        row_decoding::{Cells, Row, columns},
+        row_decoding::{Row, stored_record},
         sql_from_entities::{FixedQuery, equals_parameter},
         statement::{
             as_of::{MovingList, MovingRow},
@@ -39,40 +39,11 @@ use crate::{
     },
 };
 
-impl Row for Ticket {
-    type Entity = tickets::Entity;
-
-    fn columns() -> &'static str {
-        columns!(
-            tickets: Id, TicketNumber, IsOpen, IsSpam, IsFollowUp, Channel, ContactId, AccountId, ConversationId, OpenedAt, ClosedAt,
-            ReopenedAt, SnoozedUntil, AssigneeUserId, HandledBy, TicketFields, TicketFieldsUpdatedAt, SortAt, CreatedAt, UpdatedAt
-        )
-    }
-
-    fn decode(cells: &mut Cells<'_>) -> Result<Self> {
-        Ok(Self {
-            id: cells.id()?,
-            number: cells.take()?,
-            is_open: cells.take()?,
-            is_spam: cells.take()?,
-            is_follow_up: cells.take()?,
-            channel: crate::domain::stores_and_accounts::Channel(cells.take()?),
-            contact_id: cells.id()?,
-            account_id: cells.id()?,
-            conversation_id: cells.id()?,
-            opened_at: cells.time()?,
-            closed_at: cells.optional_time()?,
-            reopened_at: cells.optional_time()?,
-            snoozed_until: cells.optional_time()?,
-            assignee_user_id: cells.optional_id()?,
-            handled_by: cells.optional_id()?,
-            fields: cells.take()?,
-            fields_updated_at: cells.optional_time()?,
-            sort_at: cells.time()?,
-            created_at: cells.time()?,
-            updated_at: cells.time()?,
-        })
-    }
+stored_record! {
+    Ticket in tickets:
+    id, is_open, is_spam, is_follow_up, channel, contact_id, account_id, conversation_id, opened_at, closed_at, reopened_at, snoozed_until,
+    assignee_user_id, handled_by, sort_at, created_at, updated_at;
+    number: ticket_number, fields: ticket_fields, fields_updated_at: ticket_fields_updated_at
 }
 
 impl PagedRow for Ticket {
@@ -262,7 +233,7 @@ impl Db {
     /// time at which this ticket closed.
     pub async fn ticket_window(&self, store: &StoreId, id: &TicketId) -> Result<Option<TicketWindow>> {
         self.first(TICKET_WINDOW.sql(store, &[id.as_str()]), |cells| {
-            Ok(TicketWindow { conversation_id: cells.id()?, after: cells.optional_time()?, until: cells.optional_time()? })
+            Ok(TicketWindow { conversation_id: cells.take()?, after: cells.take()?, until: cells.take()? })
         })
         .await
     }

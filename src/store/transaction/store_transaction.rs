@@ -332,7 +332,7 @@ impl Write {
             .filter(idempotency_keys::Column::Operation.eq(operation))
             .filter(idempotency_keys::Column::Key.eq(key))
             .filter(idempotency_keys::Column::CreatedAt.gt(since));
-        Ok(self.select(query, |cells| Ok(StoredResponse { request_hash: cells.take()?, body: cells.bytes()? })).await?.pop())
+        Ok(self.select(query, |cells| Ok(StoredResponse { request_hash: cells.take()?, body: cells.take()? })).await?.pop())
     }
 
     /// Stores the response to this request under its idempotency key. It replaces an older response with the same key.
@@ -373,7 +373,7 @@ impl Write {
             return Ok(true);
         }
         let sql = Sql::fixed("SELECT pg_try_advisory_xact_lock(hashtextextended($1, 0))").with(self.lock_name(name));
-        Ok(self.first(sql, |cells| cells.flag()).await?.unwrap_or(false))
+        Ok(self.first(sql, |cells| cells.take()).await?.unwrap_or(false))
     }
 
     /// Sends the statements that were held back (see `run_deferred`) and returns an error if one of them fails.

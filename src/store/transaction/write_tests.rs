@@ -85,7 +85,7 @@ async fn a_send_is_written_as_a_whole_in_few_statements() {
     assert_eq!(statements.load(std::sync::atomic::Ordering::Relaxed) - run, 7);
     assert_eq!(written(&fixture).await, before.map(|rows| rows + 1));
     let noted = Sql::of(&fixture.store, "SELECT sort_at FROM tickets WHERE store_id = $1 AND id = 't'");
-    assert_eq!(fixture.db.first(noted, |cells| cells.time()).await.unwrap(), Some(at));
+    assert_eq!(fixture.db.first(noted, |cells| cells.take()).await.unwrap(), Some(at));
     let logged = fixture.db.changes_since(&mark, 1_000).await.unwrap().unwrap().changes;
     let mut own = fixture.db.own_changes();
     let inserted = own.iter_mut().filter_map(|one| one.inserted.take()).map(|inserted| inserted.record).collect::<Vec<_>>();
@@ -94,10 +94,10 @@ async fn a_send_is_written_as_a_whole_in_few_statements() {
 }
 
 /// Returns the id of the PostgreSQL process behind the next connection from the pool for writes. 0 on SQLite.
-async fn process(fixture: &Fixture) -> i32 {
+async fn process(fixture: &Fixture) -> i64 {
     let Writes::Postgres(kept) = fixture.db.writes() else { return 0 };
     // The statement sleeps, so that a second call at the same time needs another connection.
-    let rows = kept.rows(&Sql::fixed("SELECT pg_backend_pid() FROM pg_sleep(0.05)")).await.unwrap();
+    let rows = kept.rows(&Sql::fixed("SELECT pg_backend_pid()::bigint FROM pg_sleep(0.05)")).await.unwrap();
     rows[0].get(0)
 }
 
@@ -132,15 +132,15 @@ async fn other_transaction(fixture: &Fixture, statement: &str) -> DatabaseTransa
 }
 
 /// Waits until a PostgreSQL process waits for a lock, and returns the id of that process.
-async fn wait_for_lock_wait(fixture: &Fixture) -> i32 {
+async fn wait_for_lock_wait(fixture: &Fixture) -> i64 {
     for _ in 0..1_000 {
-        let waiting = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
-        if let Some(process) = fixture.db.first(Sql::fixed(waiting), |cells| cells.take::<i32>()).await.unwrap() {
+        let waiting = "SELECT pid::bigint FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        if let Some(process) = fixture.db.first(Sql::fixed(waiting), |cells| cells.take::<i64>()).await.unwrap() {
             return process;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    panic!("nobody waits");
+    panic!("no process waits for a lock");
 }
 
 fn update(fixture: &Fixture, table: &str, id: &str, set: &str) -> String {
@@ -231,7 +231,7 @@ async fn a_send_whose_connection_is_lost_is_refused_and_not_repeated() {
     send(&write, "m1").await.unwrap();
     let end = tokio::spawn(write.commit());
     let process = wait_for_lock_wait(&fixture).await;
-    fixture.execute(&format!("SELECT pg_terminate_backend({process})")).await.unwrap();
+    fixture.execute(&format!("SELECT pg_terminate_backend({process}::int)")).await.unwrap();
     assert!(matches!(end.await.unwrap(), Err(Error::Unavailable(_))));
     other.commit().await.unwrap();
     assert_eq!(written(&fixture).await, before);

@@ -15,17 +15,12 @@
 use std::{
     collections::{BTreeSet, HashMap},
     hash::Hash,
-    pin::{Pin, pin},
     sync::{Arc, Mutex},
     time::Duration,
 };
 
 use scopeguard::guard;
-use tokio::{
-    select,
-    sync::oneshot,
-    time::{Instant, Sleep, sleep_until},
-};
+use tokio::{sync::oneshot, time::timeout};
 
 use crate::store::mutex::lock;
 
@@ -38,7 +33,6 @@ const MAX_BATCH_REQUESTS: usize = 100;
 /// Collects look-ups into batches. Look-ups of the same kind `K` share a batch and its result `A`.
 pub(in crate::store) struct LookupBatcher<K, A> {
     newest: Mutex<HashMap<K, LookupBatch<A>>>,
-    alarms: ReusableTimers,
 }
 
 /// The newest batch of look-ups of one kind. It waits to begin, or is in flight.
@@ -76,43 +70,9 @@ impl<A> OpenLookupBatch<A> {
     }
 }
 
-/// Timers that `wait_with_timeout` reuses. A new timer that fires before all others makes the runtime wake the thread that sleeps until the
-/// next timer. To avoid that, a timer is not stopped at the end of a wait. A later wait takes it over, and sets it to a later time only if
-/// it fires before the end of that wait.
-#[derive(Default)]
-struct ReusableTimers(Mutex<Vec<Pin<Box<Sleep>>>>);
-
-/// The most timers that are kept.
-const ALARMS: usize = 16;
-
-impl ReusableTimers {
-    /// Waits for `what`, but no longer than [`BATCH_WAIT`].
-    async fn wait_with_timeout(&self, what: impl Future) {
-        let due = Instant::now() + BATCH_WAIT;
-        let mut alarm = lock(&self.0).pop().unwrap_or_else(|| Box::pin(sleep_until(due)));
-        let mut what = pin!(what);
-        loop {
-            select! {
-                biased;
-                _ = &mut what => break,
-                () = &mut alarm => {
-                    if due <= Instant::now() {
-                        break;
-                    }
-                    alarm.as_mut().reset(due);
-                }
-            }
-        }
-        let mut kept = lock(&self.0);
-        if kept.len() < ALARMS {
-            kept.push(alarm);
-        }
-    }
-}
-
 impl<K, A> Default for LookupBatcher<K, A> {
     fn default() -> Self {
-        Self { newest: Mutex::default(), alarms: ReusableTimers::default() }
+        Self { newest: Mutex::default() }
     }
 }
 
@@ -155,9 +115,10 @@ where
         // wait for it forever.
         let forgotten = guard((self.clone(), kind, asked, ending), |(gather, kind, asked, _)| gather.forget(&kind, &asked));
         tokio::spawn(async move {
-            let (gather, _, asked, _) = &*forgotten;
+            let (_, _, asked, _) = &*forgotten;
             if let Some(former) = former {
-                gather.alarms.wait_with_timeout(former).await;
+                // The batch begins at the end of the former batch, and also if the former batch takes longer.
+                _ = timeout(BATCH_WAIT, former).await;
             }
             let (keys, to_caller): (BTreeSet<_>, Vec<_>) = asked.begin().into_iter().map(|one| (one.key, one.to_caller)).unzip();
             if to_caller.is_empty() {
@@ -181,7 +142,7 @@ where
 
 #[cfg(test)]
 mod tests {
-    use std::{collections::VecDeque, future::pending};
+    use std::{collections::VecDeque, pin::Pin};
 
     use futures_util::{FutureExt, future::join_all, poll};
     use tokio::task::yield_now;
@@ -271,19 +232,6 @@ mod tests {
         assert_eq!(stuck.await, Some(1));
         yield_to_lookups().await;
         assert!(lock(&gather.newest).is_empty());
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_reused_timer_fires_neither_early_nor_late() {
-        let alarms = ReusableTimers::default();
-        for after in [BATCH_WAIT / 4, BATCH_WAIT / 2, BATCH_WAIT * 3] {
-            alarms.wait_with_timeout(tokio::time::sleep(after)).await;
-            let began = Instant::now();
-            alarms.wait_with_timeout(pending::<()>()).await;
-            let waited = began.elapsed();
-            assert!((BATCH_WAIT..BATCH_WAIT + Duration::from_millis(2)).contains(&waited), "{waited:?}");
-            assert_eq!(lock(&alarms.0).len(), 1);
-        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -78,7 +78,9 @@ impl BegunTransaction {
                 None => Cow::Borrowed(statements),
             };
             match checked_out.connection().run_pipelined(is_first.then_some(BEGIN), &batch, None).await {
-                Err(error) if is_first && is_lost(&error) && checked_out.has_served() => *place = None,
+                Err(error) if is_first && is_lost(&error) && checked_out.has_served() => {
+                    place.take().into_iter().for_each(CheckedOutConnection::discard);
+                }
                 Err(error) if is_first && is_outdated(&error) && !prepared_anew => {
                     prepared_anew = true;
                     checked_out.connection().command(ROLLBACK).await?;
@@ -127,9 +129,7 @@ impl BegunTransaction {
         let mut place = self.checked_out.lock().await;
         let checked_out = place.as_ref().ok_or_else(ended)?;
         let answers = self.noted(checked_out.connection().run_pipelined(None, statements, Some(COMMIT)).await)?;
-        if let Some(checked_out) = place.take() {
-            self.kept.put_back(checked_out);
-        }
+        drop(place.take());
         Ok(answers)
     }
 
@@ -139,9 +139,7 @@ impl BegunTransaction {
         if self.begun.load(Ordering::Relaxed) {
             place.as_ref().ok_or_else(ended)?.connection().command(ROLLBACK).await?;
         }
-        if let Some(checked_out) = place.take() {
-            self.kept.put_back(checked_out);
-        }
+        drop(place.take());
         Ok(())
     }
 }
@@ -150,9 +148,7 @@ impl Drop for BegunTransaction {
     fn drop(&mut self) {
         let Some(checked_out) = self.checked_out.get_mut().take() else { return };
         if self.begun.load(Ordering::Relaxed) {
-            self.kept.recover(checked_out, ROLLBACK);
-        } else {
-            self.kept.put_back(checked_out);
+            checked_out.recover(ROLLBACK);
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Connection pool for PostgreSQL: exclusive connections, each checked out for one statement or transaction at a time.
+//! Connection pool for PostgreSQL: exclusive connections, each checked out for one statement or transaction at a time. The library
+//! `deadpool` keeps the pool.
 //!
 //! The pool is for transactions, and for reads that may take long (short reads use `pipelined_clients`).
 //!
@@ -6,26 +7,23 @@
 //! - There are never more connections than allowed, apart from connections that the server is about to close.
 //! - A connection whose statement failed, or whose caller stopped waiting, is checked in the background. If it responds, it returns to the
 //!   pool; otherwise it is closed.
-//! - A connection that was idle for some time is checked before it is checked out, so that no request fails because the server was
+//! - A connection that was not checked out for some time is checked before its next use, so that no request fails because the server was
 //!   restarted.
 
 use std::{
     pin::pin,
-    sync::{Arc, Mutex, OnceLock},
-    time::{Duration, Instant},
+    sync::{Arc, OnceLock},
+    time::Duration,
 };
 
+use deadpool::managed::{Manager, Metrics, Object, Pool, PoolConfig, PoolError, QueueMode, RecycleError, RecycleResult};
 use scopeguard::{ScopeGuard, guard};
-use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore},
-    time::timeout,
-};
+use tokio::time::timeout;
 
 use crate::store::{
     Error, Result,
     error::is_lost,
     last_failure::LastFailure,
-    mutex::lock,
     parameterised_sql::Sql,
     postgres::{
         connect_to_primary::Server,
@@ -34,9 +32,9 @@ use crate::store::{
     },
 };
 
-/// How long a connection may be idle before it is checked at its next use.
+/// How long a connection may be unused before it is checked at its next use.
 pub(in crate::store) const IDLE_BEFORE_CHECK: Duration = Duration::from_secs(5);
-/// How long a connection may be idle before it is closed.
+/// How long a connection may be unused before it is closed.
 pub(in crate::store) const MAX_IDLE_TIME: Duration = Duration::from_secs(600);
 /// The greatest age of a connection. An older connection is closed, since its server process never frees what it has cached, such as the
 /// descriptions of tables.
@@ -50,10 +48,7 @@ const SAID: Duration = Duration::from_secs(1);
 pub(in crate::store) struct ConnectionPool(Arc<PoolState>);
 
 struct PoolState {
-    server: Arc<Server>,
-    /// The connections that are not in use, the longest idle one first.
-    idle: Mutex<Vec<IdleConnection>>,
-    permits: Arc<Semaphore>,
+    pool: Pool<Connector>,
     /// How long a statement waits for a connection.
     patience: Duration,
     last_failure: LastFailure,
@@ -61,43 +56,78 @@ struct PoolState {
     opening: OnceLock<Sql>,
 }
 
-struct IdleConnection {
-    connection: Connection,
-    made: Instant,
-    since: Instant,
-    /// Whether the connection has run a statement before.
-    used: bool,
+/// Opens the connections of the pool, and checks whether they can be used again.
+struct Connector {
+    server: Arc<Server>,
+    idle_before_check: Duration,
 }
 
-/// A connection that is checked out, and its permit. The pool has one permit for each allowed connection.
-pub(in crate::store) struct CheckedOutConnection {
-    idle: IdleConnection,
-    permit: OwnedSemaphorePermit,
+impl Manager for Connector {
+    type Type = Connection;
+    type Error = Error;
+
+    async fn create(&self) -> Result<Connection> {
+        // Boxed, so that the futures of requests do not contain this large future.
+        Box::pin(self.server.connect_with_retry(RowLength::Long)).await
+    }
+
+    async fn recycle(&self, connection: &mut Connection, metrics: &Metrics) -> RecycleResult<Error> {
+        let is_usable = !connection.is_closed()
+            && !has_expired(metrics)
+            && (metrics.last_used() < self.idle_before_check || connection.answers().await);
+        if is_usable { Ok(()) } else { Err(RecycleError::message("it is closed, too old, or does not answer")) }
+    }
 }
+
+/// Returns whether a connection of the pool is too old, or has not been checked out for too long. The time since it was last checked out
+/// includes the time of its last transaction.
+fn has_expired(metrics: &Metrics) -> bool {
+    metrics.age() >= MAX_CONNECTION_AGE || metrics.last_used() >= MAX_IDLE_TIME
+}
+
+/// A connection that is checked out. It returns to the pool when it is dropped; no statement may be in flight on it then.
+pub(in crate::store) struct CheckedOutConnection(Object<Connector>);
 
 impl CheckedOutConnection {
     pub fn connection(&self) -> &Connection {
-        &self.idle.connection
+        &self.0
     }
 
-    /// Returns whether the connection had run a statement before it was checked out.
+    /// Returns whether the connection had been checked out before.
     pub fn has_served(&self) -> bool {
-        self.idle.used
+        Object::metrics(&self.0).recycle_count > 0
+    }
+
+    /// Closes the connection.
+    pub fn discard(self) {
+        drop(Object::take(self.0));
+    }
+
+    /// Sends the command `last` on a connection whose statement failed or whose caller no longer waits. If the command succeeds, the
+    /// connection returns to the pool; otherwise it is closed. Until then the server may still run the statement, so the connection stays
+    /// checked out and counts towards the limit.
+    pub fn recover(self, last: &'static str) {
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return self.discard() };
+        runtime.spawn(async move {
+            if self.connection().command(last).await.is_err() {
+                self.discard();
+            }
+        });
     }
 }
 
 impl ConnectionPool {
     /// Creates a pool of at most `connections` connections. A connection is opened only when it is needed.
     pub fn new(server: Arc<Server>, connections: u32, patience: Duration) -> Self {
-        let permits = Arc::new(Semaphore::new(connections.max(1) as usize));
-        Self(Arc::new(PoolState {
-            server,
-            idle: Mutex::default(),
-            permits,
-            patience,
-            last_failure: LastFailure::default(),
-            opening: OnceLock::new(),
-        }))
+        Self::with_check_after(server, connections, patience, IDLE_BEFORE_CHECK)
+    }
+
+    fn with_check_after(server: Arc<Server>, connections: u32, patience: Duration, idle_before_check: Duration) -> Self {
+        // The connection that was used last is used first, so that connections beyond the load become idle and are closed.
+        let size = PoolConfig { queue_mode: QueueMode::Lifo, ..PoolConfig::new(connections.max(1) as usize) };
+        let pool = Pool::builder(Connector { server, idle_before_check }).config(size).build();
+        let pool = pool.unwrap_or_else(|error| unreachable!("only a pool with time-outs of its own can be refused: {error}"));
+        Self(Arc::new(PoolState { pool, patience, last_failure: LastFailure::default(), opening: OnceLock::new() }))
     }
 
     /// Makes each later transaction begin with this statement.
@@ -113,7 +143,7 @@ impl ConnectionPool {
 
     /// Returns the number of open connections to the server.
     pub fn connections(&self) -> u64 {
-        self.0.server.connections()
+        self.0.pool.manager().server.connections()
     }
 
     /// Returns the record of when a transaction of this pool last failed because the database could not do its work ([`LastFailure`]).
@@ -133,86 +163,37 @@ impl ConnectionPool {
     /// if its connection was idle and turns out to be lost.
     pub async fn each_row(&self, sql: &Sql, to: &mut dyn RowSink) -> Result<()> {
         loop {
-            let checked_out = guard(self.check_out().await?, |checked_out| self.recover(checked_out, NOTHING));
+            let checked_out = guard(self.check_out().await?, |checked_out| checked_out.recover(NOTHING));
             match checked_out.connection().each_row(sql, to).await {
                 Ok(()) => {
-                    self.put_back(ScopeGuard::into_inner(checked_out));
+                    drop(ScopeGuard::into_inner(checked_out));
                     return Ok(());
                 }
                 // The connection was idle and turned out to be lost: the statement is repeated on another connection.
-                Err(error) if is_lost(&error) && checked_out.idle.used => drop(ScopeGuard::into_inner(checked_out)),
+                Err(error) if is_lost(&error) && checked_out.has_served() => ScopeGuard::into_inner(checked_out).discard(),
                 Err(error) => return Err(error.into()),
             }
         }
     }
 
-    /// Checks out a connection. Fails if none becomes available within the pool's `patience`.
+    /// Checks out a connection. Fails if none becomes available within the pool's `patience`. Also closes the connections of the pool that
+    /// have not been used for too long.
     pub async fn check_out(&self) -> Result<CheckedOutConnection> {
-        timeout(self.0.patience, self.check_out_one()).await.unwrap_or_else(|_| Err(pool_timeout_error()))
-    }
-
-    async fn check_out_one(&self) -> Result<CheckedOutConnection> {
-        let permit = self.0.permits.clone().acquire_owned().await.map_err(|_| closed())?;
-        Ok(CheckedOutConnection { idle: self.take().await?, permit })
-    }
-
-    async fn take(&self) -> Result<IdleConnection> {
-        // A closure: the same call in the head of the loop would hold the lock through the body.
-        let next = || self.lock().pop();
-        while let Some(idle) = next() {
-            let rested = idle.since.elapsed();
-            if idle.connection.is_closed() || rested >= MAX_IDLE_TIME {
-                continue;
-            }
-            if rested < IDLE_BEFORE_CHECK || idle.connection.answers().await {
-                return Ok(idle);
-            }
-        }
-        Ok(IdleConnection {
-            connection: self.0.server.connect_with_retry(RowLength::Long).await?,
-            made: Instant::now(),
-            since: Instant::now(),
-            used: false,
-        })
-    }
-
-    /// Returns a connection to the pool. No statement may be in flight on it.
-    pub fn put_back(&self, CheckedOutConnection { mut idle, permit }: CheckedOutConnection) {
-        if self.0.permits.is_closed() || idle.made.elapsed() > MAX_CONNECTION_AGE {
-            // Dropping the connection closes it. If the server can accept no other connection before that, `connect_with_retry` waits.
-            return;
-        }
-        (idle.since, idle.used) = (Instant::now(), true);
-        let mut others = self.lock();
-        others.retain(|other| other.since.elapsed() < MAX_IDLE_TIME);
-        others.push(idle);
-        // The permit is released last, so that its next holder finds this connection among the idle ones.
-        drop(others);
-        drop(permit);
-    }
-
-    /// Sends the command `last` on a connection whose statement failed or whose caller no longer waits. If the command succeeds, the
-    /// connection returns to the pool; otherwise it is closed. Until then the server may still run the statement, so the connection keeps
-    /// its permit and counts towards the limit.
-    pub fn recover(&self, checked_out: CheckedOutConnection, last: &'static str) {
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        let kept = self.clone();
-        runtime.spawn(async move {
-            if checked_out.connection().command(last).await.is_ok() {
-                kept.put_back(checked_out);
-            }
-        });
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<IdleConnection>> {
-        lock(&self.0.idle)
+        let checked_out = match timeout(self.0.patience, self.0.pool.get()).await {
+            Ok(Ok(connection)) => Ok(CheckedOutConnection(connection)),
+            Ok(Err(PoolError::Backend(error))) => Err(error),
+            Ok(Err(_)) => Err(closed()),
+            Err(_) => Err(pool_timeout_error()),
+        };
+        drop(self.0.pool.retain(|_, metrics| !has_expired(&metrics)));
+        checked_out
     }
 
     /// Closes the idle connections. A connection in use is closed when it is returned. Later check-outs fail.
     pub async fn close(&self) {
-        self.0.permits.close();
-        let idle = std::mem::take(&mut *self.lock());
-        for IdleConnection { connection, .. } in idle {
+        let idle = self.0.pool.retain(|_, _| false).removed;
+        self.0.pool.close();
+        for connection in idle {
             connection.close().await;
         }
     }
@@ -276,7 +257,7 @@ pub(in crate::store) fn pool_timeout_error() -> Error {
 
 #[cfg(test)]
 mod tests {
-    use std::str::FromStr;
+    use std::{str::FromStr, time::Instant};
 
     use futures_util::future::join_all;
     use sea_orm::DbBackend;
@@ -291,8 +272,8 @@ mod tests {
         if fixture.db.backend() != DbBackend::Postgres {
             return;
         }
-        let server = Server::of(&ServerAddress::from_str(&fixture.url).unwrap());
-        let kept = ConnectionPool::new(server.into(), 2, Duration::from_secs(5));
+        let server = Arc::new(Server::of(&ServerAddress::from_str(&fixture.url).unwrap()));
+        let kept = ConnectionPool::new(server.clone(), 2, Duration::from_secs(5));
         // The statement takes long enough that concurrent calls need a second connection.
         let process = async || {
             let rows = kept.rows(&Sql::fixed("SELECT pg_backend_pid() FROM pg_sleep(0.02)")).await.unwrap();
@@ -317,12 +298,38 @@ mod tests {
         let one = process().await;
         fixture.execute(&format!("SELECT pg_terminate_backend({one})")).await.unwrap();
         sleep(Duration::from_millis(100)).await;
-        let other = process().await;
-        assert_ne!(other, one);
-        fixture.execute(&format!("SELECT pg_terminate_backend({other})")).await.unwrap();
-        kept.lock().iter_mut().for_each(|idle| idle.since -= IDLE_BEFORE_CHECK);
-        assert_ne!(process().await, other);
+        assert_ne!(process().await, one);
         kept.close().await;
         assert!(matches!(kept.rows(&Sql::fixed("SELECT 1")).await, Err(Error::Unavailable(_))));
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_was_idle_for_some_time_is_checked_before_its_next_use() {
+        let fixture = Fixture::new().await;
+        if fixture.db.backend() != DbBackend::Postgres {
+            return;
+        }
+        let server = Server::of(&ServerAddress::from_str(&fixture.url).unwrap());
+        let kept = ConnectionPool::with_check_after(server.into(), 1, Duration::from_secs(5), Duration::ZERO);
+        let process = async || {
+            let checked_out = kept.check_out().await.unwrap();
+            let rows = checked_out.connection().rows(&Sql::fixed("SELECT pg_backend_pid()")).await.unwrap();
+            rows[0].get::<_, i32>(0)
+        };
+        let one = process().await;
+        assert_eq!(process().await, one);
+        fixture.execute(&format!("SELECT pg_terminate_backend({one})")).await.unwrap();
+        // A statement is not repeated here, so it would fail on the terminated connection.
+        assert_ne!(process().await, one);
+    }
+
+    #[test]
+    fn a_pool_closes_connections_that_are_too_old_or_unused_for_too_long() {
+        let ago = |duration| Instant::now().checked_sub(duration).unwrap();
+        let of = |created, recycled| Metrics { created: ago(created), recycled: Some(ago(recycled)), recycle_count: 1 };
+        let moment = Duration::from_secs(1);
+        assert!(!has_expired(&of(MAX_CONNECTION_AGE - moment, MAX_IDLE_TIME - moment)));
+        assert!(has_expired(&of(MAX_CONNECTION_AGE, moment)));
+        assert!(has_expired(&of(MAX_IDLE_TIME, MAX_IDLE_TIME)));
     }
 }

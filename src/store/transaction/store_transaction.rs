@@ -34,7 +34,7 @@ use crate::{
             own_change_queue::{InsertedRecord, OwnChangeQueue, WriteChangeLog},
             searchable_message::searchable,
         },
-        db::{OnStatement, Writes},
+        db::OnStatement,
         entity::{change_log_entries, events, idempotency_keys},
         mutex::lock,
         parameterised_sql::{Param, Sql},
@@ -42,7 +42,7 @@ use crate::{
         row_decoding::{Cells, Row},
         settings::encryption_keys::SecretKeys,
         sql_from_entities::insert_all,
-        sqlite::group_commit::GroupMember,
+        transaction::system_transaction::TransactionConnection,
     },
 };
 
@@ -51,7 +51,7 @@ const ROWS_MAX: usize = 500;
 
 /// A write transaction on one store.
 pub struct Write {
-    on: WriteConnection,
+    on: TransactionConnection,
     store: StoreId,
     clock: Arc<dyn Clock>,
     /// The time of the change, in milliseconds.
@@ -70,12 +70,6 @@ pub struct Write {
     own: Arc<OwnChangeQueue>,
     on_statement: Option<OnStatement>,
     secret_keys: SecretKeys,
-}
-
-/// The connection on which the statements of a write transaction run.
-enum WriteConnection {
-    Sqlite(GroupMember),
-    Postgres(Box<BegunTransaction>),
 }
 
 /// A changed record that derived data, such as the search index, has to follow.
@@ -109,20 +103,12 @@ pub struct StoredResponse {
 impl Db {
     /// Begins a write transaction on a store. On SQLite it waits for the writers that came before it.
     pub async fn write(&self, store: &StoreId, clock: &Arc<dyn Clock>) -> Result<Write> {
-        let on = match self.writes() {
-            Writes::Sqlite(writer) => WriteConnection::Sqlite(writer.turn().await?),
-            Writes::Postgres(kept) => WriteConnection::Postgres(Box::new(kept.begin().await?)),
-        };
-        Ok(self.write_on(on, store, clock))
-    }
-
-    fn write_on(&self, on: WriteConnection, store: &StoreId, clock: &Arc<dyn Clock>) -> Write {
-        let now = AtomicI64::new(clock.now().millis());
-        Write {
+        let on = self.begin_write().await?;
+        Ok(Write {
             on,
             store: store.clone(),
             clock: clock.clone(),
-            now,
+            now: AtomicI64::new(clock.now().millis()),
             log: Mutex::default(),
             epoch: self.own_epoch(),
             later: Mutex::default(),
@@ -130,7 +116,7 @@ impl Db {
             own: self.own().clone(),
             on_statement: self.on_statement().cloned(),
             secret_keys: self.secret_keys().clone(),
-        }
+        })
     }
 }
 
@@ -163,8 +149,8 @@ impl Write {
     pub(in crate::store) async fn all<T>(&self, sql: Sql, decode: impl Fn(&mut Cells<'_>) -> Result<T>) -> Result<Vec<T>> {
         self.count_statement();
         match &self.on {
-            WriteConnection::Sqlite(turn) => turn.all(&sql, &decode),
-            WriteConnection::Postgres(begun) => {
+            TransactionConnection::Sqlite(turn) => turn.all(&sql, &decode),
+            TransactionConnection::Postgres(begun) => {
                 let rows = self.send_pipelined(begun, vec![sql]).await?.pop().unwrap_or_default().rows;
                 rows.iter().map(|row| decode(&mut Cells::postgres(row))).collect()
             }
@@ -186,8 +172,8 @@ impl Write {
         self.wrote.store(true, Ordering::Relaxed);
         self.count_statement();
         match &self.on {
-            WriteConnection::Sqlite(turn) => turn.run(&sql),
-            WriteConnection::Postgres(begun) => Ok(self.send_pipelined(begun, vec![sql]).await?.pop().unwrap_or_default().affected),
+            TransactionConnection::Sqlite(turn) => turn.run(&sql),
+            TransactionConnection::Postgres(begun) => Ok(self.send_pipelined(begun, vec![sql]).await?.pop().unwrap_or_default().affected),
         }
     }
 
@@ -195,13 +181,10 @@ impl Write {
     /// in the order of the calls. If the held-back statement fails, the next statement fails too, with the same error.
     pub(in crate::store) fn run_deferred(&self, sql: Sql) -> Result<()> {
         self.wrote.store(true, Ordering::Relaxed);
+        self.count_statement();
         match &self.on {
-            WriteConnection::Sqlite(turn) => {
-                self.count_statement();
-                turn.run(&sql).map(|_| ())
-            }
-            WriteConnection::Postgres(_) => {
-                self.count_statement();
+            TransactionConnection::Sqlite(turn) => turn.run(&sql).map(|_| ()),
+            TransactionConnection::Postgres(_) => {
                 lock(&self.later).push(sql);
                 Ok(())
             }
@@ -226,11 +209,11 @@ impl Write {
     }
 
     pub(in crate::store) fn on_postgres(&self) -> bool {
-        matches!(self.on, WriteConnection::Postgres(_))
+        self.backend() == DbBackend::Postgres
     }
 
     pub(in crate::store) fn backend(&self) -> DbBackend {
-        if self.on_postgres() { DbBackend::Postgres } else { DbBackend::Sqlite }
+        self.on.backend()
     }
 
     /// Reads the first record that a query finds. Locks all records that it finds until the end of the transaction.
@@ -247,7 +230,7 @@ impl Write {
         second: Sql,
         decode: impl Fn(&mut Cells<'_>) -> Result<U>,
     ) -> Result<Option<(T, Option<U>)>> {
-        let WriteConnection::Postgres(begun) = &self.on else {
+        let TransactionConnection::Postgres(begun) = &self.on else {
             let Some(record) = self.first(first, T::decode).await? else { return Ok(None) };
             return Ok(Some((record, self.first(second, decode).await?)));
         };
@@ -378,7 +361,7 @@ impl Write {
 
     /// Sends the statements that were held back (see `run_deferred`) and returns an error if one of them fails.
     pub async fn run_waiting(&self) -> Result<()> {
-        let WriteConnection::Postgres(begun) = &self.on else { return Ok(()) };
+        let TransactionConnection::Postgres(begun) = &self.on else { return Ok(()) };
         let waiting = self.waiting();
         if !waiting.is_empty() {
             begun.run_pipelined(&waiting).await?;
@@ -400,13 +383,13 @@ impl Write {
         let mut positions: Vec<i64> = Vec::with_capacity(log.len());
         let mut flight = self.waiting();
         match self.on {
-            WriteConnection::Sqlite(turn) => {
+            TransactionConnection::Sqlite(turn) => {
                 for sql in &logging {
                     positions.extend(turn.insert(sql)?);
                 }
                 turn.commit().await?;
             }
-            WriteConnection::Postgres(begun) => {
+            TransactionConnection::Postgres(begun) => {
                 let before = flight.len();
                 flight.extend(logging);
                 for answer in begun.commit(&flight).await?.iter().skip(before) {

@@ -19,32 +19,42 @@ use crate::store::{
 
 /// A write transaction that belongs to no store. If it is dropped without [`SystemTransaction::commit`], it is rolled back.
 pub struct SystemTransaction {
-    on: SystemConnection,
+    on: TransactionConnection,
     on_statement: Option<OnStatement>,
 }
 
-enum SystemConnection {
+/// The connection on which the statements of a write transaction run.
+pub(super) enum TransactionConnection {
     Sqlite(GroupMember),
     Postgres(Box<BegunTransaction>),
+}
+
+impl TransactionConnection {
+    pub fn backend(&self) -> DbBackend {
+        match self {
+            Self::Sqlite(_) => DbBackend::Sqlite,
+            Self::Postgres(_) => DbBackend::Postgres,
+        }
+    }
 }
 
 impl Db {
     /// Begins a write transaction that belongs to no store. On SQLite it waits for the writers that came before it.
     pub async fn begin(&self) -> Result<SystemTransaction> {
-        let on = match self.writes() {
-            Writes::Sqlite(writer) => SystemConnection::Sqlite(writer.turn().await?),
-            Writes::Postgres(kept) => SystemConnection::Postgres(Box::new(kept.begin().await?)),
-        };
-        Ok(SystemTransaction { on, on_statement: self.on_statement().cloned() })
+        Ok(SystemTransaction { on: self.begin_write().await?, on_statement: self.on_statement().cloned() })
+    }
+
+    pub(super) async fn begin_write(&self) -> Result<TransactionConnection> {
+        Ok(match self.writes() {
+            Writes::Sqlite(writer) => TransactionConnection::Sqlite(writer.turn().await?),
+            Writes::Postgres(kept) => TransactionConnection::Postgres(Box::new(kept.begin().await?)),
+        })
     }
 }
 
 impl SystemTransaction {
     pub(in crate::store) fn backend(&self) -> DbBackend {
-        match &self.on {
-            SystemConnection::Sqlite(_) => DbBackend::Sqlite,
-            SystemConnection::Postgres(_) => DbBackend::Postgres,
-        }
+        self.on.backend()
     }
 
     fn count_statement(&self) {
@@ -57,8 +67,8 @@ impl SystemTransaction {
     pub(in crate::store) async fn all<T>(&self, sql: &Sql, decode: impl Fn(&mut Cells<'_>) -> Result<T>) -> Result<Vec<T>> {
         self.count_statement();
         match &self.on {
-            SystemConnection::Sqlite(turn) => turn.all(sql, &decode),
-            SystemConnection::Postgres(begun) => begun.rows(sql).await?.iter().map(|row| decode(&mut Cells::postgres(row))).collect(),
+            TransactionConnection::Sqlite(turn) => turn.all(sql, &decode),
+            TransactionConnection::Postgres(begun) => begun.rows(sql).await?.iter().map(|row| decode(&mut Cells::postgres(row))).collect(),
         }
     }
 
@@ -66,8 +76,8 @@ impl SystemTransaction {
     pub(in crate::store) async fn run(&self, sql: &Sql) -> Result<u64> {
         self.count_statement();
         match &self.on {
-            SystemConnection::Sqlite(turn) => turn.run(sql),
-            SystemConnection::Postgres(begun) => begun.run(sql).await,
+            TransactionConnection::Sqlite(turn) => turn.run(sql),
+            TransactionConnection::Postgres(begun) => begun.run(sql).await,
         }
     }
 
@@ -75,15 +85,15 @@ impl SystemTransaction {
     #[cfg(test)]
     pub(crate) async fn script(&self, statements: &str) -> Result<()> {
         match &self.on {
-            SystemConnection::Sqlite(turn) => turn.script(statements),
-            SystemConnection::Postgres(begun) => begun.script(statements).await,
+            TransactionConnection::Sqlite(turn) => turn.script(statements),
+            TransactionConnection::Postgres(begun) => begun.script(statements).await,
         }
     }
 
     pub async fn commit(self) -> Result<()> {
         match self.on {
-            SystemConnection::Sqlite(turn) => turn.commit().await,
-            SystemConnection::Postgres(begun) => begun.commit(&[]).await.map(|_| ()),
+            TransactionConnection::Sqlite(turn) => turn.commit().await,
+            TransactionConnection::Postgres(begun) => begun.commit(&[]).await.map(|_| ()),
         }
     }
 }

@@ -11,7 +11,7 @@
 //! |---|---|
 //! | basics | `entity` (every table), `parameterised_sql`, `sql_from_entities`, `stored_values`, `row_decoding`, `error`, `mutex`, `wait_limit`, … |
 //! | drivers | `sqlite` (connections, group commit, checkpoint, file copy), `postgres` (connections, look-ups, transaction, TLS, standby) |
-//! | database | `db` (open, close), `migrate`, `read_executor` (runs a read), `transaction` (runs a write), `database_health` |
+//! | database | `database_address`, `db` (open, close), `migrate`, `read_executor` (runs a read), `transaction` (runs a write), `database_health` |
 //! | statements | `statement`: runs statements built from entities; builds the statements for pages and for look-ups by key |
 //! | record types | all other modules: reads and writes of the record types, change log, change feed, import, export, back-up, sandbox |
 //!
@@ -88,6 +88,7 @@ pub mod change_log;
 mod channel_accounts;
 mod contacts;
 mod conversations;
+mod database_address;
 mod database_health;
 mod db;
 pub mod distributed;

@@ -33,6 +33,7 @@ const STORE: Room = Room {
         ],
         &["sqlite", "postgres"],
         &[
+            "database_address",
             "db",
             "read_executor",
             "migrate",

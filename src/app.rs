@@ -1,19 +1,13 @@
-//! Composition root: assembles the parts of one process, runs its servers and background tasks, and schedules the periodic maintenance
-//! jobs ([`run_maintenance_jobs`]). [`database`] opens the database.
+//! Composition root: assembles the parts of one process, and runs its servers and background tasks. [`database`] opens the database.
 
 mod database;
+mod maintenance_jobs;
+mod probes_and_metrics;
 
-use std::{fmt::Display, future::Future, io, path::PathBuf, sync::Arc, time::Duration};
+use std::{future::Future, io, path::PathBuf, sync::Arc, time::Duration};
 
 use futures_util::future::{OptionFuture, join_all};
-use poem::{
-    Endpoint, EndpointExt, IntoEndpoint, IntoResponse, Response, Route, Server,
-    endpoint::make_sync,
-    get, handler,
-    http::{StatusCode, header},
-    listener::Acceptor,
-    web::Data,
-};
+use poem::{Endpoint, EndpointExt, IntoEndpoint, Response, Route, Server, endpoint::make_sync, get, http::StatusCode, listener::Acceptor};
 use prometheus_client::metrics::gauge::Gauge;
 use tokio::{
     runtime::Handle,
@@ -22,6 +16,10 @@ use tokio::{
 };
 use url::Url;
 
+use self::{
+    maintenance_jobs::run_maintenance_jobs,
+    probes_and_metrics::{METRICS, healthz, metrics_page, readyz},
+};
 use crate::{
     assistant_tools::{self, Api, CallerLimits, HttpTools, ToolPermissions, ToolServer},
     delivery::{
@@ -53,13 +51,13 @@ use crate::{
     },
     readiness::Readiness,
     revision,
-    search::{IndexState, SearchService},
+    search::SearchService,
     service::{
         self, Service,
         sandbox_clock::{DrainOrders, Sandbox},
     },
-    store::{self, Db, change_log::retention::RetentionPass},
-    supervisor::{Supervisor, TaskReporter},
+    store::Db,
+    supervisor::Supervisor,
     telemetry::metrics::{MAILS, MESSAGES, Metrics, WEBHOOKS},
 };
 
@@ -313,7 +311,7 @@ impl App {
     /// Runs only the search service, for tests without a server.
     #[cfg(test)]
     pub async fn follow(self) {
-        self.searches.run(std::future::pending(), TaskReporter::unheard()).await;
+        self.searches.run(std::future::pending(), crate::supervisor::TaskReporter::unheard()).await;
     }
 
     /// Serves requests and runs the background tasks until `stop` resolves. Then it waits for the work in progress, for a limited time, and
@@ -413,121 +411,6 @@ impl App {
         }
         Ok(tasks)
     }
-}
-
-/// The interval of the maintenance jobs ([`run_maintenance_jobs`]), and the shorter interval after a failure.
-const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(60);
-const MAINTENANCE_RETRY_INTERVAL: Duration = Duration::from_secs(5);
-/// Former sort positions of rows are pruned once in this many intervals, since on PostgreSQL pruning takes at least one statement for each
-/// store.
-const PRUNING_PERIOD: u64 = 60;
-
-/// Runs the maintenance jobs periodically, and once more at the end:
-///
-/// - saves the time of the last use of each API key
-/// - on PostgreSQL, replaces the rows whose sum is a stored total (a number of tickets or contacts) by one row
-/// - deletes expired signatures of requests from bridges (the HTTP services of channels)
-/// - deletes the oldest entries of the change log and of the feeds of changes
-/// - every [`PRUNING_PERIOD`] intervals, deletes the oldest former sort positions of rows, which cursors need to page through a snapshot
-async fn run_maintenance_jobs(service: Service, stopped: impl Future<Output = ()>, reporter: TaskReporter) {
-    let mut stopped = std::pin::pin!(stopped);
-    let mut forgetting = RetentionPass::default();
-    let (mut stop, mut pause) = (false, MAINTENANCE_INTERVAL);
-    for interval in 0_u64.. {
-        reporter.beat();
-        stop = stop || tokio::time::timeout(pause, &mut stopped).await.is_ok();
-        let places = if interval % PRUNING_PERIOD == 0 { service.db().prune_former_positions().await } else { Ok(0) };
-        let done = [
-            log_job_outcome(&reporter, "the oldest former positions of rows could not be deleted", places),
-            log_job_outcome(&reporter, "it could not be written down when keys were last used", service.save_key_uses().await),
-            log_job_outcome(&reporter, "the partial totals could not be added up", service.db().compact_totals().await),
-            log_job_outcome(
-                &reporter,
-                "the expired signatures of bridges could not be deleted",
-                service.db().prune_signatures(service.clocks_and_ids().real.now()).await,
-            ),
-            log_job_outcome(
-                &reporter,
-                "the oldest entries of the change log could not be deleted",
-                service.db().prune_change_log(service.clocks_and_ids().now(), service.clocks_and_ids().ahead(), &mut forgetting).await,
-            ),
-            log_job_outcome(
-                &reporter,
-                "the oldest entries of the feeds of changes could not be removed",
-                service.db().prune_record_changes(service.clocks_and_ids().now()).await,
-            ),
-        ];
-        if stop {
-            return;
-        }
-        if done.iter().all(|succeeded| *succeeded) {
-            reporter.succeeded();
-            pause = MAINTENANCE_INTERVAL;
-        } else {
-            // While a node of a distributed database is unreachable, some jobs fail. These failures must not make the server unready, since
-            // it still serves the stores of the other nodes.
-            if !service.db().is_distributed() {
-                reporter.failed();
-            }
-            pause = MAINTENANCE_RETRY_INTERVAL;
-        }
-    }
-}
-
-/// Handles the outcome of a maintenance job: reports progress to the supervisor, and logs a failure with the text `undone`, which says what
-/// could not be done. Returns whether the job succeeded.
-fn log_job_outcome<T>(reporter: &TaskReporter, undone: &str, outcome: Result<T, impl Display>) -> bool {
-    reporter.beat();
-    outcome.inspect_err(|error| tracing::warn!(%error, "{undone}")).is_ok()
-}
-
-fn text(media_type: &'static str, body: impl Into<poem::Body>) -> Response {
-    Response::builder().content_type(media_type).header(header::X_CONTENT_TYPE_OPTIONS, "nosniff").body(body)
-}
-
-/// Liveness probe: responds while the process runs.
-#[handler]
-fn healthz() -> Response {
-    let body = serde_json::json!({ "status": "ok", "revision": revision::NAME, "version": env!("CARGO_PKG_VERSION") });
-    text("application/json", body.to_string())
-}
-
-/// Readiness probe: responds whether the process can do its work, and if it cannot, why.
-#[handler]
-async fn readyz(Data(readiness): Data<&Readiness>) -> Response {
-    let (reasons, warnings) = (readiness.reasons().await, readiness.warnings());
-    let (status, mut body) = if reasons.is_empty() {
-        (StatusCode::OK, serde_json::json!({ "status": "ready" }))
-    } else {
-        (StatusCode::SERVICE_UNAVAILABLE, serde_json::json!({ "status": "not ready", "reasons": reasons }))
-    };
-    if !warnings.is_empty() {
-        body["warnings"] = warnings.into();
-    }
-    text("application/json", body.to_string()).with_status(status).into_response()
-}
-
-const METRICS: &str = "/metrics";
-
-/// The time-out of the metrics page for reading from the database.
-const METRICS_READ_TIMEOUT: Duration = Duration::from_secs(3);
-
-#[handler]
-async fn metrics_page(Data(state): Data<&Arc<SharedState>>, Data(searches): Data<&SearchService>) -> Response {
-    let db = state.service.db();
-    let slow = |_| store::Error::Unavailable(format!("it did not answer within {} seconds", METRICS_READ_TIMEOUT.as_secs()));
-    let read = tokio::time::timeout(METRICS_READ_TIMEOUT, db.backlogs()).await.map_err(slow).flatten();
-    if let Err(error) = &read {
-        tracing::warn!(%error, "the metrics page lacks the gauges of the database");
-    }
-    state.metrics.refused_log_copies(db.refused_log_copies());
-    state.metrics.database(read.ok().as_ref(), state.service.clocks_and_ids().now());
-    state.metrics.db_connections(db.postgres_connections());
-    match searches.state().await {
-        Ok(IndexState { lag, is_ready, bytes }) => state.metrics.search_index(lag, is_ready, bytes),
-        Err(error) => tracing::warn!(%error, "the metrics page lacks the state of the search index"),
-    }
-    text("application/openmetrics-text; version=1.0.0; charset=utf-8", state.metrics.page())
 }
 
 #[cfg(test)]

@@ -52,11 +52,10 @@ macro_rules! ndjson_records {
             }
 
             fn into_row(self, store: &str) -> $table::ActiveModel {
-                $table::ActiveModel {
-                    store_id: Set(store.to_owned()),
-                    $($same: Set(self.$same.into_cell()),)+
-                    ..Default::default()
-                }
+                let mut row = $table::ActiveModel::default();
+                row.store_id = Set(store.to_owned());
+                $(row.$same = Set(self.$same.into_cell());)+
+                row
             }
         }
     )*};

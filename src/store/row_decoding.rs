@@ -65,13 +65,12 @@ macro_rules! stored_record {
             fn row(&self, store: &$crate::domain::ids::StoreId) -> $table::ActiveModel {
                 use sea_orm::ActiveValue::Set;
                 use $crate::store::stored_values::StoredValue;
-                $table::ActiveModel {
-                    store_id: Set(store.to_string()),
-                    $first: Set(self.$first.clone().into_cell()),
-                    $($same: Set(self.$same.clone().into_cell()),)*
-                    $($($column: Set(self.$field.clone().into_cell()),)+)?
-                    ..Default::default()
-                }
+                let mut row = $table::ActiveModel::default();
+                row.store_id = Set(store.to_string());
+                row.$first = Set(self.$first.clone().into_cell());
+                $(row.$same = Set(self.$same.clone().into_cell());)*
+                $($(row.$column = Set(self.$field.clone().into_cell());)+)?
+                row
             }
         }
     };

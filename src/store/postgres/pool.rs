@@ -48,7 +48,7 @@ const SAID: Duration = Duration::from_secs(1);
 pub(in crate::store) struct ConnectionPool(Arc<PoolState>);
 
 struct PoolState {
-    pool: Pool<Connector>,
+    pool: Pool<ConnectionManager>,
     /// How long a statement waits for a connection.
     patience: Duration,
     last_failure: LastFailure,
@@ -57,12 +57,12 @@ struct PoolState {
 }
 
 /// Opens the connections of the pool, and checks whether they can be used again.
-struct Connector {
+struct ConnectionManager {
     server: Arc<Server>,
     idle_before_check: Duration,
 }
 
-impl Manager for Connector {
+impl Manager for ConnectionManager {
     type Type = Connection;
     type Error = Error;
 
@@ -86,7 +86,7 @@ fn has_expired(metrics: &Metrics) -> bool {
 }
 
 /// A connection that is checked out. It returns to the pool when it is dropped; no statement may be in flight on it then.
-pub(in crate::store) struct CheckedOutConnection(Object<Connector>);
+pub(in crate::store) struct CheckedOutConnection(Object<ConnectionManager>);
 
 impl CheckedOutConnection {
     pub fn connection(&self) -> &Connection {
@@ -125,7 +125,7 @@ impl ConnectionPool {
     fn with_check_after(server: Arc<Server>, connections: u32, patience: Duration, idle_before_check: Duration) -> Self {
         // The connection that was used last is used first, so that connections beyond the load become idle and are closed.
         let size = PoolConfig { queue_mode: QueueMode::Lifo, ..PoolConfig::new(connections.max(1) as usize) };
-        let pool = Pool::builder(Connector { server, idle_before_check }).config(size).build();
+        let pool = Pool::builder(ConnectionManager { server, idle_before_check }).config(size).build();
         let pool = pool.unwrap_or_else(|error| unreachable!("only a pool with time-outs of its own can be refused: {error}"));
         Self(Arc::new(PoolState { pool, patience, last_failure: LastFailure::default(), opening: OnceLock::new() }))
     }

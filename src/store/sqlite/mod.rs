@@ -7,6 +7,7 @@ pub mod connection;
 pub mod file_identity;
 pub mod foreign_wal_check;
 pub mod group_commit;
+pub mod per_thread_slots;
 pub mod reader_pool;
 pub mod snapshot_copy;
 pub mod sqlite_ffi;

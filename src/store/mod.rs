@@ -69,9 +69,10 @@
 //!
 //! # How to
 //!
-//! - **Add a column**: a migration; the field in the entity; the field of the record type in `domain`; its name in the record type's list
-//!   (`stored_record!`), from which rows are read and written; the field of the API type in `revision`. If the column is exported and
-//!   imported, also the field in `domain::ndjson_records`, and its name in `ndjson_record_columns`.
+//! - **Add a column**: a migration; the field in the entity; the field of the record type in `domain`; the column in the record type's
+//!   list (`stored_record!`) or, if it has none, in its `columns` and `decode` and in the functions that write the row; the field of the API
+//!   type in `revision`. A column of a ticket that requests do not change belongs in `NOT_SAVED`. If the column is exported and imported,
+//!   also the field in `domain::ndjson_records` and its name in `ndjson_record_columns`.
 //! - **Add a query**: an `impl Db` in the file of the record type, with `Entity::find()` passed to [`Db::select`] if the query is rare. If
 //!   each request runs the query: a `FixedQuery`, whose SQL is built once, run by [`Db::all`](read_executor).
 //! - **Add a write**: an `impl Write` in the file of the record type: `insert` or `update` with the columns that are set, or `execute` with

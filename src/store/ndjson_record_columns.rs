@@ -33,7 +33,8 @@ pub(in crate::store) trait NdjsonRecord: Sized {
 
 /// Implements [`NdjsonRecord`] for record types. The list of a type begins with the properties that have the names of their columns. After
 /// `optional`, it has the properties that a record of an import may lack, though each row has a value. After `exported`, it has the
-/// properties that only an export reads from the row, each with the function that does so.
+/// properties without a column of the same name and type, each with the function that gives its value in an export. An import sets the
+/// columns of the `optional` and `exported` properties in `import::row_mapping`.
 macro_rules! ndjson_records {
     ($(
         $record:ident in $table:ident { $($same:ident),+ }

@@ -1,4 +1,4 @@
-//! Decoding of result rows, cell by cell, for both database drivers.
+//! Rows of record types: decodes the rows that either database driver returns, and makes the rows that are written.
 
 use sea_orm::{EntityName, EntityTrait, IdenStatic};
 
@@ -46,7 +46,8 @@ pub(in crate::store) trait StoredRecord: Row {
 }
 
 /// Implements [`Row`] and [`StoredRecord`] for a record type from one list of its properties. The first properties have the names of their
-/// columns. Properties with other names follow after a semicolon, each with its column.
+/// columns. Properties with other names follow after a semicolon, each with its column. The columns must have the same names in Rust and in
+/// SQL.
 macro_rules! stored_record {
     ($record:ident in $table:ident: $first:ident $(, $same:ident)* $(; $($field:ident: $column:ident),+)?) => {
         impl $crate::store::row_decoding::Row for $record {

@@ -20,7 +20,7 @@ use crate::{
     store::error::{Error, Result},
 };
 
-/// A type that properties of records have.
+/// A type of properties of records. Its values are stored in a column.
 pub(in crate::store) trait StoredValue: Sized {
     /// The type of the column, as its entity declares it. Both drivers decode it.
     type Cell: FromSql + FromSqlOwned;
@@ -152,7 +152,8 @@ macro_rules! stored_as_json {
 
 stored_as_json!(Entries, OutboxEntry, Vec<String>, Vec<AccountId>, Vec<LabelId>);
 
-/// Serialises a list or an object. Its serialisation cannot fail: all keys are texts, and no type of a value has a failing serialiser.
+/// Serialises a list or an object whose serialisation cannot fail: its keys are texts, and no type of its values has a serialiser that can
+/// fail.
 pub(in crate::store) fn json(value: &impl Serialize) -> String {
-    serde_json::to_string(value).unwrap_or_default()
+    serde_json::to_string(value).unwrap_or_else(|error| unreachable!("a value that cannot be serialised: {error}"))
 }

@@ -12,7 +12,7 @@ use crate::{
         contacts::Contact,
         conversations::Conversation,
         custom_fields::Comparable,
-        ids::{AccountId, ContactId, ConversationId, FieldId, LabelId, TicketId, UserId},
+        ids::{AccountId, ContactId, ConversationId, FieldId, LabelId, StoreId, TicketId, UserId},
         messages::Comment,
         settings_access::OWNER,
         stores_and_accounts::Account,
@@ -43,11 +43,22 @@ static OPEN_TICKET_ID: FixedQuery = FixedQuery::new(|| {
     query.filter(equals_parameter(ConversationId, 2)).filter(IsOpen.eq(true)).into_query()
 });
 
-/// The columns of a ticket that a request does not change after the ticket was inserted. A message changes `sort_at`, by `DERIVE_TICKETS`.
-const UNCHANGED_BY_REQUESTS: [tickets::Column; 10] = {
+/// The columns of a ticket that [`Write::save_ticket`] does not write: those that are fixed when the ticket is inserted, and `sort_at`, which
+/// `DERIVE_TICKETS` computes.
+const NOT_SAVED: [tickets::Column; 10] = {
     use tickets::Column::{AccountId, Channel, ContactId, ConversationId, CreatedAt, IsFollowUp, IsSpam, OpenedAt, SortAt, TicketNumber};
     [TicketNumber, IsSpam, IsFollowUp, Channel, ContactId, AccountId, ConversationId, OpenedAt, SortAt, CreatedAt]
 };
+
+/// Returns the row with which [`Write::save_ticket`] updates a ticket.
+fn saved_columns(ticket: &Ticket, store: &StoreId) -> tickets::ActiveModel {
+    let mut row = ticket.row(store);
+    NOT_SAVED.into_iter().for_each(|column| row.not_set(column));
+    if !ticket.is_open {
+        row.waiting_since = Set(None);
+    }
+    row
+}
 
 impl Write {
     /// Reads an account and locks it until the end of the transaction. A transaction that sets the account's bridge (the HTTP endpoint that
@@ -95,12 +106,7 @@ impl Write {
 
     /// Stores the properties of a ticket that requests can change. Clears `waiting_since` if the ticket is closed.
     pub async fn save_ticket(&self, ticket: &Ticket) -> Result<()> {
-        let mut row = ticket.row(self.store());
-        UNCHANGED_BY_REQUESTS.into_iter().for_each(|column| row.not_set(column));
-        if !ticket.is_open {
-            row.waiting_since = Set(None);
-        }
-        self.update(row).await?;
+        self.update(saved_columns(ticket, self.store())).await?;
         if ticket.closed_at.is_some_and(|closed_at| closed_at < ticket.sort_at) {
             // The ticket's newest message is dated after the ticket's close. So the message no longer belongs to the ticket, and the
             // ticket's sort position is computed again.
@@ -370,9 +376,9 @@ impl Write {
 
 #[cfg(test)]
 mod tests {
-    use std::{sync::Arc, time::Duration};
+    use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-    use sea_orm::DbBackend;
+    use sea_orm::{DbBackend, IdenStatic, Iterable};
     use tokio::time::{sleep, timeout};
 
     use super::*;
@@ -380,6 +386,36 @@ mod tests {
         domain::clock::{Clock, SystemClock},
         store::fixture::Fixture,
     };
+
+    #[tokio::test]
+    async fn a_saved_ticket_writes_the_columns_that_requests_change() {
+        let fixture = Fixture::new().await;
+        fixture.ticket("t", |_| {}).await;
+        let mut ticket = fixture.db.ticket(&fixture.store, &"t".into()).await.unwrap().unwrap();
+        let mut columns = vec![
+            "store_id",
+            "id",
+            "is_open",
+            "closed_at",
+            "reopened_at",
+            "snoozed_until",
+            "assignee_user_id",
+            "handled_by",
+            "ticket_fields",
+            "ticket_fields_updated_at",
+            "updated_at",
+        ];
+        let saved = |ticket: &Ticket| {
+            let row = saved_columns(ticket, &fixture.store);
+            let set = tickets::Column::iter().filter(|column| !row.get(*column).is_not_set());
+            set.map(|column| column.as_str()).collect::<BTreeSet<_>>()
+        };
+        ticket.is_open = true;
+        assert_eq!(saved(&ticket), columns.iter().copied().collect());
+        ticket.is_open = false;
+        columns.push("waiting_since");
+        assert_eq!(saved(&ticket), columns.into_iter().collect());
+    }
 
     /// Two transactions must not deadlock: the first has locked a ticket and, at its commit, checks the foreign key to the conversation.
     /// The second has locked that conversation and waits for the ticket.

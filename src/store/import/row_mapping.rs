@@ -15,6 +15,7 @@ use crate::{
         entity::{
             accounts, contacts, conversations, internal_comments, labels, messages, teams, templates, ticket_field_values, tickets, users,
         },
+        import::PLACEHOLDER_PREFIX,
         ndjson_record_columns::NdjsonRecord,
         tickets::bloom_filters::{BloomBits, FieldBloomBits},
     },
@@ -70,14 +71,14 @@ pub fn conversation(store: &str, record: Conversation) -> conversations::ActiveM
 }
 
 /// Converts a ticket. Channel, account and contact stay empty if the record does not state them: `derived_columns` takes them from the
-/// conversation at the end.
-pub fn ticket(store: &str, record: &ImportedTicket, number: String) -> tickets::ActiveModel {
-    let ticket = record.ticket.clone();
+/// conversation at the end. If the record states no ticket number, the number is a placeholder until then.
+pub fn ticket(store: &str, record: ImportedTicket) -> tickets::ActiveModel {
+    let ImportedTicket { ticket, values } = record;
     let opened_at = ticket.opened_at.millis();
     let created_at = ticket.created_at.map_or(opened_at, Timestamp::millis);
-    let marks: FieldBloomBits = record.values.iter().map(|(field, values)| FieldBloomBits::of(field, values)).collect();
+    let marks: FieldBloomBits = values.iter().map(|(field, values)| FieldBloomBits::of(field, values)).collect();
     tickets::ActiveModel {
-        ticket_number: Set(number),
+        ticket_number: Set(ticket.ticket_number.clone().unwrap_or_else(|| format!("{PLACEHOLDER_PREFIX}{}", ticket.id))),
         channel: Set(ticket.channel.as_ref().map(|channel| channel.0.clone()).unwrap_or_default()),
         contact_id: Set(ticket.contact_id.as_ref().map(ToString::to_string).unwrap_or_default()),
         account_id: Set(ticket.account_id.as_ref().map(ToString::to_string).unwrap_or_default()),
@@ -207,7 +208,7 @@ mod tests {
                 "isSpam": false, "createdAt": at, "updatedAt": at,
             })),
         );
-        let ticket = ticket("s", &imported(at), "1".to_owned());
+        let ticket = ticket("s", imported(at));
         // The database sets `placed_by`.
         assert_eq!([columns_not_set(&contact), columns_not_set(&conversation), columns_not_set(&ticket)], [["placed_by"]; 3]);
         let message = record(json!({ "id": "m", "conversationId": "c", "direction": "inbound", "sentAt": at }));

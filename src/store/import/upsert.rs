@@ -122,23 +122,18 @@ impl Import {
             .await?;
         self.clear(RecordKind::Team, "team_members", "team_id", lines.iter().map(|line| line.record.id.as_str())).await?;
         let store = self.store.clone();
-        self.put_rows::<teams::Entity>(
-            RecordKind::Team,
-            lines.iter().zip(ages).map(|(line, age)| row_mapping::team(&store, line.record.clone(), age)),
-        )
-        .await?;
-        self.put_rows::<team_members::Entity>(
-            RecordKind::Team,
-            lines.iter().flat_map(|line| {
-                line.record.users.iter().zip(0..).map(|(user, position)| team_members::Model {
-                    store_id: store.clone(),
-                    team_id: line.record.id.to_string(),
-                    position,
-                    user_id: user.to_string(),
-                })
-            }),
-        )
-        .await
+        let members = lines.iter().flat_map(|line| {
+            line.record.users.iter().zip(0..).map(|(user, position)| team_members::Model {
+                store_id: store.clone(),
+                team_id: line.record.id.to_string(),
+                position,
+                user_id: user.to_string(),
+            })
+        });
+        let members: Vec<_> = members.collect();
+        let teams = lines.into_iter().zip(ages).map(|(line, age)| row_mapping::team(&store, line.record, age));
+        self.put_rows::<teams::Entity>(RecordKind::Team, teams).await?;
+        self.put_rows::<team_members::Entity>(RecordKind::Team, members.into_iter()).await
     }
 
     async fn put_accounts(&mut self, lines: Vec<Line<Account>>) -> Result<()> {
@@ -148,22 +143,17 @@ impl Import {
             .await?;
         self.clear(RecordKind::Account, "account_users", "account_id", lines.iter().map(|line| line.record.id.as_str())).await?;
         let store = self.store.clone();
-        self.put_rows::<accounts::Entity>(
-            RecordKind::Account,
-            lines.iter().zip(ages).map(|(line, age)| row_mapping::account(&store, line.record.clone(), age)),
-        )
-        .await?;
-        self.put_rows::<account_users::Entity>(
-            RecordKind::Account,
-            lines.iter().flat_map(|line| {
-                line.record.user_ids.iter().flatten().map(|user| account_users::Model {
-                    store_id: store.clone(),
-                    account_id: line.record.id.to_string(),
-                    user_id: user.to_string(),
-                })
-            }),
-        )
-        .await
+        let users = lines.iter().flat_map(|line| {
+            line.record.user_ids.iter().flatten().map(|user| account_users::Model {
+                store_id: store.clone(),
+                account_id: line.record.id.to_string(),
+                user_id: user.to_string(),
+            })
+        });
+        let users: Vec<_> = users.collect();
+        let accounts = lines.into_iter().zip(ages).map(|(line, age)| row_mapping::account(&store, line.record, age));
+        self.put_rows::<accounts::Entity>(RecordKind::Account, accounts).await?;
+        self.put_rows::<account_users::Entity>(RecordKind::Account, users.into_iter()).await
     }
 
     async fn put_conversations(&mut self, lines: Vec<Line<Conversation>>) -> Result<ImportResult> {
@@ -195,21 +185,19 @@ impl Import {
         }
         self.known.came(lines.iter().map(|line| (line.record.id.to_string(), line.record.account_id.clone())));
         let store = self.store.clone();
-        let conversations = lines.iter().map(|line| row_mapping::conversation(&store, line.record.clone()));
+        let labels = lines.iter().flat_map(|line| {
+            line.record.label_ids.iter().map(|label| conversation_labels::Model {
+                store_id: store.clone(),
+                conversation_id: line.record.id.to_string(),
+                label_id: label.to_string(),
+            })
+        });
+        let labels: Vec<_> = labels.collect();
+        let conversations = lines.into_iter().map(|line| row_mapping::conversation(&store, line.record));
         if let Err(fault) = self.put_claimed::<conversations::Entity>(RecordKind::Conversation, conversations, [threads]).await? {
             return Ok(Err(fault));
         }
-        self.put_rows::<conversation_labels::Entity>(
-            RecordKind::Conversation,
-            lines.iter().flat_map(|line| {
-                line.record.label_ids.iter().map(|label| conversation_labels::Model {
-                    store_id: store.clone(),
-                    conversation_id: line.record.id.to_string(),
-                    label_id: label.to_string(),
-                })
-            }),
-        )
-        .await?;
+        self.put_rows::<conversation_labels::Entity>(RecordKind::Conversation, labels.into_iter()).await?;
         Ok(Ok(()))
     }
 
@@ -253,19 +241,12 @@ impl Import {
         let sql = format!("INSERT INTO import_tickets (id, line) {sql} ON CONFLICT (id) DO UPDATE SET line = excluded.line");
         self.way.run(&sql, &[], runs, &[]).await?;
         let store = self.store.clone();
-        let tickets = lines.iter().map(|line| {
-            let number =
-                line.record.ticket.ticket_number.clone().unwrap_or_else(|| format!("{PLACEHOLDER_PREFIX}{}", line.record.ticket.id));
-            row_mapping::ticket(&store, &line.record, number)
-        });
+        let values: Vec<_> = lines.iter().flat_map(|line| row_mapping::field_values(&store, &line.record)).collect();
+        let tickets = lines.into_iter().map(|line| row_mapping::ticket(&store, line.record));
         if let Err(fault) = self.put_claimed::<tickets::Entity>(RecordKind::Ticket, tickets, claims).await? {
             return Ok(Err(fault));
         }
-        self.put_rows::<ticket_field_values::Entity>(
-            RecordKind::Ticket,
-            lines.iter().flat_map(|line| row_mapping::field_values(&store, &line.record)),
-        )
-        .await?;
+        self.put_rows::<ticket_field_values::Entity>(RecordKind::Ticket, values.into_iter()).await?;
         Ok(Ok(()))
     }
 

@@ -117,7 +117,7 @@ where
         tokio::spawn(async move {
             let (_, _, asked, _) = &*forgotten;
             if let Some(former) = former {
-                // The batch begins at the end of the former batch, and also if the former batch takes longer.
+                // The batch begins when the former batch has ended, but after `BATCH_WAIT` at the latest.
                 _ = timeout(BATCH_WAIT, former).await;
             }
             let (keys, to_caller): (BTreeSet<_>, Vec<_>) = asked.begin().into_iter().map(|one| (one.key, one.to_caller)).unzip();

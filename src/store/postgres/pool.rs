@@ -32,6 +32,8 @@ use crate::store::{
     },
 };
 
+// In this pool, these times count from the last check-out of a connection, so they include its last transaction.
+
 /// How long a connection may be unused before it is checked at its next use.
 pub(in crate::store) const IDLE_BEFORE_CHECK: Duration = Duration::from_secs(5);
 /// How long a connection may be unused before it is closed.
@@ -79,8 +81,7 @@ impl Manager for ConnectionManager {
     }
 }
 
-/// Returns whether a connection of the pool is too old, or has not been checked out for too long. The time since it was last checked out
-/// includes the time of its last transaction.
+/// Returns whether a connection of the pool is too old, or has not been checked out for too long.
 fn has_expired(metrics: &Metrics) -> bool {
     metrics.age() >= MAX_CONNECTION_AGE || metrics.last_used() >= MAX_IDLE_TIME
 }
@@ -109,8 +110,10 @@ impl CheckedOutConnection {
     pub fn recover(self, last: &'static str) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return self.discard() };
         runtime.spawn(async move {
-            if self.connection().command(last).await.is_err() {
-                self.discard();
+            // If the runtime is shut down meanwhile, the connection is closed, too.
+            let checked_out = guard(self, Self::discard);
+            if checked_out.connection().command(last).await.is_ok() {
+                drop(ScopeGuard::into_inner(checked_out));
             }
         });
     }
@@ -124,8 +127,8 @@ impl ConnectionPool {
 
     fn with_check_after(server: Arc<Server>, connections: u32, patience: Duration, idle_before_check: Duration) -> Self {
         // The connection that was used last is used first, so that connections beyond the load become idle and are closed.
-        let size = PoolConfig { queue_mode: QueueMode::Lifo, ..PoolConfig::new(connections.max(1) as usize) };
-        let pool = Pool::builder(ConnectionManager { server, idle_before_check }).config(size).build();
+        let config = PoolConfig { queue_mode: QueueMode::Lifo, ..PoolConfig::new(connections.max(1) as usize) };
+        let pool = Pool::builder(ConnectionManager { server, idle_before_check }).config(config).build();
         let pool = pool.unwrap_or_else(|error| unreachable!("only a pool with time-outs of its own can be refused: {error}"));
         Self(Arc::new(PoolState { pool, patience, last_failure: LastFailure::default(), opening: OnceLock::new() }))
     }
@@ -176,8 +179,8 @@ impl ConnectionPool {
         }
     }
 
-    /// Checks out a connection. Fails if none becomes available within the pool's `patience`. Also closes the connections of the pool that
-    /// have not been used for too long.
+    /// Checks out a connection. Fails if none becomes available within the pool's `patience`. Also closes the idle
+    /// connections that have expired ([`has_expired`]).
     pub async fn check_out(&self) -> Result<CheckedOutConnection> {
         let checked_out = match timeout(self.0.patience, self.0.pool.get()).await {
             Ok(Ok(connection)) => Ok(CheckedOutConnection(connection)),

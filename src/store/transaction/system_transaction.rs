@@ -1,4 +1,4 @@
-//! Write transactions that belong to no store (tenant). For example, they claim deliveries, number events, create stores, and delete old
+//! The connection of a write transaction, and write transactions that belong to no store (tenant). For example, they claim deliveries, number events, create stores, and delete old
 //! rows.
 //!
 //! On SQLite such a transaction is a savepoint on the connection of the single writer, as the write of a request is (see `group_commit`).
@@ -44,6 +44,7 @@ impl Db {
         Ok(SystemTransaction { on: self.begin_write().await?, on_statement: self.on_statement().cloned() })
     }
 
+    /// Begins a write transaction of either kind.
     pub(super) async fn begin_write(&self) -> Result<TransactionConnection> {
         Ok(match self.writes() {
             Writes::Sqlite(writer) => TransactionConnection::Sqlite(writer.turn().await?),

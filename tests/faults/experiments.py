@@ -637,7 +637,7 @@ def deadline(seconds):
 
 def main():
     chosen = [name for name in sys.argv[1:] if not name.startswith("--")]
-    failed = False
+    failures = []
     print(f"{'experiment':38} {'acknowledged':>12} {'lost':>5} {'wrong':>6} {'refused':>8} {'unanswered':>10} {'again after':>12}")
     for name, database, needs, function in EXPERIMENTS:
         title = f"{name}, {database}"
@@ -651,10 +651,10 @@ def main():
         try:
             with deadline(1200 if LONG else 180): result = function(bench)
         except (Exception, Overdue) as error:
-            failed = True
             places = [f"{place.name}:{place.lineno}" for place in traceback.extract_tb(error.__traceback__)]
-            print(f"{title:38} FAILED: {error} ({' > '.join(places)})", flush=True)
-            for server in bench.servers: print("    " + server.tail().replace("\n", "\n    "))
+            log = ["    " + server.tail().replace("\n", "\n    ") for server in bench.servers]
+            failures.append("\n".join([f"{title:38} FAILED: {error} ({' > '.join(places)})", *log]))
+            print(failures[-1], flush=True)
             RESULTS.append((title, None))
             continue
         finally:
@@ -662,17 +662,19 @@ def main():
         RESULTS.append((title, result))
         seconds = result["seconds"]
         again = "not expected" if result["excepted"] and seconds is None else f"{seconds:.2f} s"
-        print(f"{title:38} {result['acknowledged']:12} {result['lost']:5} {len(result['wrong']):6} {result['refused']:8} "
-              f"{result['unanswered']:10} {again:>12}", flush=True)
+        row = (f"{title:38} {result['acknowledged']:12} {result['lost']:5} {len(result['wrong']):6} {result['refused']:8} "
+               f"{result['unanswered']:10} {again:>12}")
+        print(row, flush=True)
         if result["lost"] or result["wrong"] or (not result["excepted"] and seconds > result.get("limit", PROMPT)):
-            failed = True
-            for line in result["wrong"][:3]: print(f"    wrong: {line}")
-            print("    FAILED")
+            failures.append("\n".join([row + " FAILED", *(f"    wrong: {line}" for line in result["wrong"][:3])]))
+            print(failures[-1], flush=True)
     done = [result for _, result in RESULTS if result]
     print(f"fault experiments, revision {REVISION}: {len(RESULTS)} run, {len(SKIPPED)} skipped; "
           f"{sum(result['acknowledged'] for result in done)} acknowledged, {sum(result['lost'] for result in done)} lost, "
           f"{sum(len(result['wrong']) for result in done)} wrong answers")
-    return 1 if failed else 0
+    # Again at the end, since the output of CI is often shortened to its last lines.
+    for failure in failures: print(failure)
+    return 1 if failures else 0
 
 
 if __name__ == "__main__": sys.exit(main())

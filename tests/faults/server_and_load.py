@@ -54,9 +54,11 @@ class Server:
         self.port = int(line.rsplit(":", 1)[1])
         return self
 
-    def tail(self):
+    def logged(self):
         if not os.path.exists(self.log): return ""
-        with open(self.log, errors="replace") as log: return "".join(log.readlines()[-5:])
+        with open(self.log, errors="replace") as log: return log.read()
+
+    def tail(self): return "".join(self.logged().splitlines(keepends=True)[-5:])
 
     def alive(self): return self.process is not None and self.process.poll() is None
 

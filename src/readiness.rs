@@ -44,10 +44,10 @@ pub struct Readiness {
 
 #[derive(Default)]
 struct Looked {
-    /// The time and the result of the last check. The result `None` means that the database is usable.
+    /// When the last check ended, and its result. The result `None` means that the database is usable.
     answer: Option<(Instant, Option<&'static str>)>,
-    /// A check in progress, and the time of its start.
-    under_way: Option<(Instant, JoinHandle<store::Result<()>>)>,
+    /// A check in progress, and the time of its start. It returns when it ended, and its result.
+    under_way: Option<(Instant, JoinHandle<(Instant, store::Result<()>)>)>,
 }
 
 impl Readiness {
@@ -79,34 +79,45 @@ impl Readiness {
         {
             return *answer;
         }
-        let (since, mut look) = looked.under_way.take().unwrap_or_else(|| {
-            let service = self.service.clone();
-            (Instant::now(), tokio::spawn(async move { service.db().prove_usable(service.clocks_and_ids().now()).await }))
-        });
-        let before = looked.answer.and_then(|(_, answer)| answer);
-        let (answer, detail) = match timeout(PROBE, &mut look).await {
-            Ok(Ok(Ok(()))) if self.service.db().failed_within(REMEMBERED) => {
-                (Some(FAILING), "a request failed within the last second because of the disk or a missing write permission".to_owned())
+        loop {
+            let (since, mut look) = looked.under_way.take().unwrap_or_else(|| {
+                let service = self.service.clone();
+                let check = async move {
+                    let result = service.db().prove_usable(service.clocks_and_ids().now()).await;
+                    (Instant::now(), result)
+                };
+                (Instant::now(), tokio::spawn(check))
+            });
+            let before = looked.answer.and_then(|(_, answer)| answer);
+            let (ended, answer, detail) = match timeout(PROBE, &mut look).await {
+                Ok(Ok((ended, Ok(())))) if self.service.db().failed_within(REMEMBERED) => {
+                    let detail = "a request failed within the last second because of the disk or a missing write permission";
+                    (ended, Some(FAILING), detail.to_owned())
+                }
+                Ok(Ok((ended, Ok(())))) => (ended, None, String::new()),
+                Ok(Ok((ended, Err(error)))) => (ended, Some(reason(&error)), error.to_string()),
+                Ok(Err(panicked)) => (Instant::now(), Some("the check of the database panicked or was cancelled"), panicked.to_string()),
+                Err(_) => {
+                    // The check has not ended within `PROBE`. On SQLite it may be waiting for another process that writes, such as an
+                    // import. Requests that write wait in the same way and then succeed. So the last result stays in force until the check
+                    // ends or `WAIT_LIMIT` has passed.
+                    let waits = self.service.db().is_one_writer() && since.elapsed() < WAIT_LIMIT;
+                    looked.under_way = Some((since, look));
+                    let answer = if waits { before } else { Some("the database does not answer") };
+                    (Instant::now(), answer, format!("no answer for {:?}", since.elapsed()))
+                }
+            };
+            looked.answer = Some((ended, answer));
+            match answer {
+                Some(reason) if before != answer => tracing::error!(reason, detail, "not ready"),
+                None if before.is_some() => tracing::warn!("ready again"),
+                _ => {}
             }
-            Ok(Ok(Ok(()))) => (None, String::new()),
-            Ok(Ok(Err(error))) => (Some(reason(&error)), error.to_string()),
-            Ok(Err(panicked)) => (Some("the check of the database panicked or was cancelled"), panicked.to_string()),
-            Err(_) => {
-                // The check has not ended within `PROBE`. On SQLite it may be waiting for another process that writes, such as an import.
-                // Requests that write wait in the same way and then succeed. So the last result stays in force until the check ends or
-                // `WAIT_LIMIT` has passed.
-                let waits = self.service.db().is_one_writer() && since.elapsed() < WAIT_LIMIT;
-                looked.under_way = Some((since, look));
-                (if waits { before } else { Some("the database does not answer") }, format!("no answer for {:?}", since.elapsed()))
+            // A check that outlasted its probe may have ended long before this probe. Then it is repeated.
+            if ended.elapsed() < REMEMBERED {
+                return answer;
             }
-        };
-        looked.answer = Some((Instant::now(), answer));
-        match answer {
-            Some(reason) if before != answer => tracing::error!(reason, detail, "not ready"),
-            None if before.is_some() => tracing::warn!("ready again"),
-            _ => {}
         }
-        answer
     }
 }
 
@@ -118,5 +129,32 @@ fn reason(error: &Error) -> &'static str {
         Error::Failing(_) => FAILING,
         Error::Unusable(_) | Error::Damaged(_) => "the database is unusable: damaged, replaced, or without its tables",
         Error::Unique(_) | Error::ForeignKey(_) | Error::SecretKey(_) | Error::Other(_) => "the database refuses a write",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{app, domain::clock::ClocksAndIds, store::fixture::Fixture, telemetry::metrics::Metrics};
+
+    #[tokio::test]
+    async fn a_check_that_ended_long_before_the_probe_is_repeated() {
+        let fixture = Fixture::alone().await;
+        let service = app::service(fixture.db.clone(), ClocksAndIds::real());
+        let readiness = Readiness::new(service, Supervisor::new(Metrics::default()));
+        // This write holds the only row that the check writes, so that the check outlasts its probe.
+        let held = fixture.db.begin().await.unwrap();
+        held.script("INSERT INTO write_probes (id, written_at) VALUES (1, 0) ON CONFLICT (id) DO UPDATE SET written_at = 0").await.unwrap();
+        readiness.database().await;
+        held.commit().await.unwrap();
+        while !readiness.looked.lock().await.under_way.as_ref().is_some_and(|(_, check)| check.is_finished()) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        fixture.execute("ALTER TABLE templates RENAME TO templates_aside").await.unwrap();
+        tokio::time::sleep(REMEMBERED).await;
+        assert_eq!(readiness.database().await, Some(reason(&Error::Unusable(String::new()))));
+        fixture.execute("ALTER TABLE templates_aside RENAME TO templates").await.unwrap();
+        tokio::time::sleep(REMEMBERED).await;
+        assert_eq!(readiness.database().await, None);
     }
 }

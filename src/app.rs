@@ -417,6 +417,8 @@ impl App {
 use crate::service::sandbox_clock::{Attempts, DrainOrder};
 
 #[cfg(test)]
+mod readiness_tests;
+#[cfg(test)]
 mod sandbox_tests;
 #[cfg(test)]
 mod signed_inbound_tests;

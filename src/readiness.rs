@@ -42,12 +42,15 @@ pub struct Readiness {
     looked: Arc<Mutex<Looked>>,
 }
 
+/// A running check. It returns when it ended, and its result.
+type RunningCheck = JoinHandle<(Instant, store::Result<()>)>;
+
 #[derive(Default)]
 struct Looked {
     /// When the last check ended, and its result. The result `None` means that the database is usable.
     answer: Option<(Instant, Option<&'static str>)>,
-    /// A check in progress, and the time of its start. It returns when it ended, and its result.
-    under_way: Option<(Instant, JoinHandle<(Instant, store::Result<()>)>)>,
+    /// A check in progress, and the time of its start.
+    under_way: Option<(Instant, RunningCheck)>,
 }
 
 impl Readiness {
@@ -129,32 +132,5 @@ fn reason(error: &Error) -> &'static str {
         Error::Failing(_) => FAILING,
         Error::Unusable(_) | Error::Damaged(_) => "the database is unusable: damaged, replaced, or without its tables",
         Error::Unique(_) | Error::ForeignKey(_) | Error::SecretKey(_) | Error::Other(_) => "the database refuses a write",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{app, domain::clock::ClocksAndIds, store::fixture::Fixture, telemetry::metrics::Metrics};
-
-    #[tokio::test]
-    async fn a_check_that_ended_long_before_the_probe_is_repeated() {
-        let fixture = Fixture::alone().await;
-        let service = app::service(fixture.db.clone(), ClocksAndIds::real());
-        let readiness = Readiness::new(service, Supervisor::new(Metrics::default()));
-        // This write holds the only row that the check writes, so that the check outlasts its probe.
-        let held = fixture.db.begin().await.unwrap();
-        held.script("INSERT INTO write_probes (id, written_at) VALUES (1, 0) ON CONFLICT (id) DO UPDATE SET written_at = 0").await.unwrap();
-        readiness.database().await;
-        held.commit().await.unwrap();
-        while !readiness.looked.lock().await.under_way.as_ref().is_some_and(|(_, check)| check.is_finished()) {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        fixture.execute("ALTER TABLE templates RENAME TO templates_aside").await.unwrap();
-        tokio::time::sleep(REMEMBERED).await;
-        assert_eq!(readiness.database().await, Some(reason(&Error::Unusable(String::new()))));
-        fixture.execute("ALTER TABLE templates_aside RENAME TO templates").await.unwrap();
-        tokio::time::sleep(REMEMBERED).await;
-        assert_eq!(readiness.database().await, None);
     }
 }

@@ -20,7 +20,7 @@ const PRUNING_PERIOD: u64 = 60;
 /// - every [`PRUNING_PERIOD`] intervals, deletes the oldest former sort positions of rows, which cursors need to page through a snapshot
 pub(super) async fn run_maintenance_jobs(service: Service, stopped: impl Future<Output = ()>, reporter: TaskReporter) {
     let mut stopped = std::pin::pin!(stopped);
-    let mut forgetting = RetentionPass::default();
+    let mut pruning = RetentionPass::default();
     let (mut stop, mut pause) = (false, MAINTENANCE_INTERVAL);
     for interval in 0_u64.. {
         reporter.beat();
@@ -38,7 +38,7 @@ pub(super) async fn run_maintenance_jobs(service: Service, stopped: impl Future<
             log_job_outcome(
                 &reporter,
                 "the oldest entries of the change log could not be deleted",
-                service.db().prune_change_log(service.clocks_and_ids().now(), service.clocks_and_ids().ahead(), &mut forgetting).await,
+                service.db().prune_change_log(service.clocks_and_ids().now(), service.clocks_and_ids().ahead(), &mut pruning).await,
             ),
             log_job_outcome(
                 &reporter,

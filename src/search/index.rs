@@ -177,7 +177,9 @@ pub fn text(texts: &[String]) -> String {
 struct CommitPayload {
     database: String,
     analysis: u32,
-    mark: LogPosition,
+    /// `mark` is its name in existing indexes.
+    #[serde(rename = "mark")]
+    log_position: LogPosition,
 }
 
 /// An open index.
@@ -216,7 +218,7 @@ impl Index {
             tracing::warn!(?damaged, "the search index is damaged and is rebuilt");
             return Ok(None);
         }
-        Ok(Some((Self::with(files, fields, database, WRITER_MEMORY_AFTER_BUILD)?, payload.mark)))
+        Ok(Some((Self::with(files, fields, database, WRITER_MEMORY_AFTER_BUILD)?, payload.log_position)))
     }
 
     /// Creates an empty index in the folder, whose former content is deleted. [`Self::open`] accepts the index only after its first commit.
@@ -262,9 +264,9 @@ impl Index {
         self.writer.delete_term(self.fields.key(key));
     }
 
-    /// Commits all added and removed documents durably. `mark` is the position in the change log up to which the index is complete.
-    pub fn commit(&mut self, mark: &LogPosition) -> Result<(), TantivyError> {
-        let payload = CommitPayload { database: self.database.clone(), analysis: analysis::VERSION, mark: mark.clone() };
+    /// Commits all added and removed documents durably. `log_position` is the position in the change log up to which the index is complete.
+    pub fn commit(&mut self, log_position: &LogPosition) -> Result<(), TantivyError> {
+        let payload = CommitPayload { database: self.database.clone(), analysis: analysis::VERSION, log_position: log_position.clone() };
         let payload = serde_json::to_string(&payload).map_err(|error| TantivyError::InternalError(error.to_string()))?;
         let mut commit = self.writer.prepare_commit()?;
         commit.set_payload(&payload);
@@ -389,7 +391,7 @@ mod tests {
         index.add(&record("b")).unwrap();
         drop(index);
         assert!(Index::open(&folder, "another").unwrap().is_none());
-        let (index, mark) = Index::open(&folder, "d").unwrap().unwrap();
-        assert_eq!((index.reader.searcher().num_docs(), mark), (1, LogPosition::default()));
+        let (index, log_position) = Index::open(&folder, "d").unwrap().unwrap();
+        assert_eq!((index.reader.searcher().num_docs(), log_position), (1, LogPosition::default()));
     }
 }

@@ -23,8 +23,8 @@ pub type Progress = Arc<dyn Fn(u64, u64) + Send + Sync>;
 /// log, and the number of records.
 pub async fn build(db: &Db, folder: &Folder, database: &str, progress: Option<Progress>) -> Result<(Index, LogPosition, u64)> {
     db.assign_local_transaction_ids().await?;
-    // `mark` is the present end of the change log. After the build, later changes are applied from the log.
-    let mark = db.mark().await?;
+    // `log_position` is the present end of the change log. After the build, later changes are applied from the log.
+    let log_position = db.log_position().await?;
     let total = db.count_searchables().await?;
     let (path, name) = (folder.path.clone(), database.to_owned());
     let index = Arc::new(Mutex::new(blocking(move || Ok(Index::create(&path, &name)?)).await?));
@@ -40,7 +40,7 @@ pub async fn build(db: &Db, folder: &Folder, database: &str, progress: Option<Pr
             .await?;
         }
     }
-    let commit = mark.clone();
+    let commit = log_position.clone();
     let index = blocking(move || {
         let index = Arc::into_inner(index).ok_or_else(|| Error::Failed("the index is in use while it is built".to_owned()))?;
         let mut index = index.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -48,7 +48,7 @@ pub async fn build(db: &Db, folder: &Folder, database: &str, progress: Option<Pr
         Ok(index.settle()?)
     })
     .await?;
-    Ok((index, mark, done))
+    Ok((index, log_position, done))
 }
 
 async fn add_all(db: &Db, index: &Arc<Mutex<Index>>, store: &StoreId, noun: SearchableKind, added: &mut impl FnMut(u64)) -> Result<()> {

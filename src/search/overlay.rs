@@ -91,10 +91,10 @@ pub struct SearchOverlay {
 pub struct ChangeLogProgress {
     /// The position in the change log up to which all changes are in the overlay or in the index. The index may not have committed them
     /// yet.
-    pub mark: LogPosition,
+    pub log_position: LogPosition,
     /// Changes of this process that have not been applied yet.
     own: Vec<LoggedChange>,
-    /// The log positions, after `mark`, of changes that this process has committed and applied already.
+    /// The log positions, after `log_position`, of changes that this process has committed and applied already.
     ahead: HashSet<i64>,
     /// The highest log position so far, of the changes read from the log and of those in `own`.
     newest: i64,
@@ -161,11 +161,11 @@ impl SearchOverlay {
     async fn catch_up_with_store(&self, store: &StoreId, turn: u64) -> Result<()> {
         let _shared = self.by_store_searches.read().await;
         let mut followed = self.followed.lock().await;
-        let ChangeLogProgress { mark, by_store: Some(positions), .. } = &mut *followed else {
+        let ChangeLogProgress { log_position, by_store: Some(positions), .. } = &mut *followed else {
             // While this search waited for the lock, the worker returned to reading the log of all stores.
             return self.catch_up_with_all_stores(turn, &mut followed).await;
         };
-        let position = positions.entry(store.clone()).or_insert_with(|| Arc::new(Queue::new(mark.clone()))).clone();
+        let position = positions.entry(store.clone()).or_insert_with(|| Arc::new(Queue::new(log_position.clone()))).clone();
         // The log, which is read next, also lists the queued changes of this process.
         self.drop_own_changes(&mut followed);
         drop(followed);
@@ -179,7 +179,7 @@ impl SearchOverlay {
             let behind = behind.ok_or_else(|| Error::Failed(UNKNOWN_POSITION.to_owned()))?;
             self.followed.lock().await.looks_at(&behind.changes);
             self.put_into_overlay(self.changes(behind.changes.iter()).await?).await?;
-            *position = behind.mark;
+            *position = behind.log_position;
             if !behind.more {
                 return Ok(());
             }
@@ -202,11 +202,11 @@ impl SearchOverlay {
             return Ok(());
         }
         let asked = self.asked.load(Ordering::Acquire);
-        if in_time(self.db.may_be_behind(&followed.mark)).await? {
-            match self.behind(&followed.mark).await? {
+        if in_time(self.db.may_be_behind(&followed.log_position)).await? {
+            match self.behind(&followed.log_position).await? {
                 Some(behind) if !is_bulk(&behind) => {
                     self.put_into_overlay(self.not_applied_yet(followed, &behind.changes).await?).await?;
-                    followed.mark = behind.mark;
+                    followed.log_position = behind.log_position;
                 }
                 _ => {
                     followed.far = true;
@@ -220,8 +220,8 @@ impl SearchOverlay {
 
     /// Reads a page of the changes after this log position: at most [`MAX_LOG_ENTRIES_PER_READ`] entries of the log. `None` if the log was
     /// pruned beyond that position, or if the position is of another database.
-    pub async fn behind(&self, mark: &LogPosition) -> Result<Option<ChangesSince>> {
-        in_time(self.db.changes_since(mark, MAX_LOG_ENTRIES_PER_READ)).await
+    pub async fn behind(&self, log_position: &LogPosition) -> Result<Option<ChangesSince>> {
+        in_time(self.db.changes_since(log_position, MAX_LOG_ENTRIES_PER_READ)).await
     }
 
     /// Applies the changes that this process has committed.
@@ -332,8 +332,8 @@ fn analysed(changes: Vec<RecordChange>) -> Vec<(RecordKey, OverlayRecord)> {
 
 impl ChangeLogProgress {
     /// Resets the progress: the change log is read from this position on.
-    pub fn go_on_from(&mut self, mark: LogPosition) {
-        *self = Self { mark, ..Self::default() };
+    pub fn go_on_from(&mut self, log_position: LogPosition) {
+        *self = Self { log_position, ..Self::default() };
     }
 
     /// From now on, each search reads only the log of its store, since a node is unreachable.

@@ -150,17 +150,17 @@ impl SearchService {
         *shared.path.lock().unwrap_or_else(PoisonError::into_inner) = Some(folder.path.clone());
         let rebuilt = shared.damaged.swap(false, Ordering::AcqRel);
         let opened = if rebuilt { None } else { shared.open(&folder).await? };
-        let (index, mark) = match opened {
+        let (index, log_position) = match opened {
             Some(opened) => opened,
             None => {
-                let (index, mark, _) = build(&shared.front.db, &folder, &shared.database, Some(progress(reporter))).await?;
-                (index, mark)
+                let (index, log_position, _) = build(&shared.front.db, &folder, &shared.database, Some(progress(reporter))).await?;
+                (index, log_position)
             }
         };
         let mut follower = IndexWorker {
             shared: shared.clone(),
             index: Arc::new(Mutex::new(index)),
-            committed: mark,
+            committed: log_position,
             committed_at: Instant::now(),
             bulk: 0,
             since: None,
@@ -252,8 +252,8 @@ impl SearchState {
             tracing::warn!(%error, "the search index cannot be read and is rebuilt");
             None
         });
-        let Some((index, mark)) = opened else { return Ok(None) };
-        let goes_on = match self.front.behind(&mark).await {
+        let Some((index, log_position)) = opened else { return Ok(None) };
+        let goes_on = match self.front.behind(&log_position).await {
             // While a node is unreachable, the position cannot be checked. The worker checks it when it reads the log.
             Err(error) if self.front.may_be_one_node(&error) => true,
             behind => behind?.is_some(),
@@ -261,7 +261,7 @@ impl SearchState {
         if !goes_on {
             tracing::warn!("the search index cannot continue from the database's change log and is rebuilt: {UNKNOWN_POSITION}");
         }
-        Ok(goes_on.then_some((index, mark)))
+        Ok(goes_on.then_some((index, log_position)))
     }
 }
 
@@ -340,18 +340,18 @@ impl IndexWorker {
         let mut exclusive = None;
         if followed.is_by_store() {
             // A node was unreachable. The log is first read without a lock, so that no search waits if the node still does not answer.
-            let mark = followed.mark.clone();
+            let log_position = followed.log_position.clone();
             drop(followed);
-            shared.front.behind(&mark).await?;
+            shared.front.behind(&log_position).await?;
             exclusive = Some(shared.front.by_store_searches.write().await);
             followed = shared.front.followed.lock().await;
             // The queued changes of this process are dropped, since the log also lists them: on the page that is read now, or on a later
             // page.
             shared.front.drop_own_changes(&mut followed);
         }
-        let is_new_round = followed.mark.is_between_rounds();
+        let is_new_round = followed.log_position.is_between_rounds();
         shared.front.apply_own_changes(&mut followed).await?;
-        let behind = shared.front.behind(&followed.mark).await?;
+        let behind = shared.front.behind(&followed.log_position).await?;
         let behind = behind.ok_or_else(|| Error::Failed(UNKNOWN_POSITION.to_owned()))?;
         let to_disk = self.bulk > 0 || is_bulk(&behind);
         followed.far |= to_disk;
@@ -374,7 +374,7 @@ impl IndexWorker {
                 }
             }
         }
-        followed.mark = behind.mark;
+        followed.log_position = behind.log_position;
         // Searches may return from the log of their own store to the log of all stores if two conditions are true. The page was a whole
         // round (see `LogPosition`), so that it had all changes up to this call. Its changes were few: searches apply only few changes.
         let is_current = exclusive.is_some() && !behind.more && is_new_round && !to_disk;
@@ -416,14 +416,14 @@ impl IndexWorker {
             self.since.get_or_insert_with(Instant::now);
         }
         let late = self.since.is_some_and(|since| since.elapsed() >= COMMIT_AFTER);
-        let mark = self.shared.front.followed.lock().await.mark.clone();
-        let behind = mark != self.committed && self.committed_at.elapsed() >= REMARK;
+        let log_position = self.shared.front.followed.lock().await.log_position.clone();
+        let behind = log_position != self.committed && self.committed_at.elapsed() >= REMARK;
         let due = self.bulk >= BULK || full || (!more && (self.bulk > 0 || (waits && late) || behind));
         if !due {
             return Ok(false);
         }
-        let (shared, index, committed) = (self.shared.clone(), self.index.clone(), mark.clone());
-        blocking(move || commit(&shared, &mut index.lock().unwrap_or_else(PoisonError::into_inner), &mark)).await?;
+        let (shared, index, committed) = (self.shared.clone(), self.index.clone(), log_position.clone());
+        blocking(move || commit(&shared, &mut index.lock().unwrap_or_else(PoisonError::into_inner), &log_position)).await?;
         (self.bulk, self.since) = (0, None);
         (self.committed, self.committed_at) = (committed, Instant::now());
         Ok(true)
@@ -431,7 +431,7 @@ impl IndexWorker {
 }
 
 /// Commits the overlay to the disk. Records that change during the commit stay in the overlay.
-fn commit(shared: &SearchState, index: &mut Index, mark: &LogPosition) -> Result<()> {
+fn commit(shared: &SearchState, index: &mut Index, log_position: &LogPosition) -> Result<()> {
     let written: Vec<(RecordKey, Arc<OverlayRecord>)> = {
         let view = shared.front.view.read().unwrap_or_else(PoisonError::into_inner);
         view.iter().flat_map(|view| &view.fresh).map(|(key, fresh)| (*key, fresh.clone())).collect()
@@ -444,7 +444,7 @@ fn commit(shared: &SearchState, index: &mut Index, mark: &LogPosition) -> Result
             index.add_with(&fresh.record, &fresh.terms)?;
         }
     }
-    index.commit(mark)?;
+    index.commit(log_position)?;
     let mut view = shared.front.view.write().unwrap_or_else(PoisonError::into_inner);
     let Some(view) = view.as_mut().map(Arc::make_mut) else { return Ok(()) };
     view.look_at(index.reader.searcher())?;

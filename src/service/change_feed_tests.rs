@@ -205,21 +205,21 @@ async fn the_feed_removes_old_changes_and_refuses_readers_that_missed_them() {
     let mut slow = KeptCopy { lines: copy.lines.clone(), ..KeptCopy::default() };
     bench.follow(&mut copy, 500).await;
     assert_eq!(copy.after, 600);
-    let forget = async || bench.fixture.db.prune_record_changes(bench.service.clocks_and_ids().now()).await.unwrap();
+    let prune = async || bench.fixture.db.prune_record_changes(bench.service.clocks_and_ids().now()).await.unwrap();
     bench.clock.pass(6 * DAY);
-    assert_eq!((forget().await, bench.follow(&mut slow, 500).await.len()), (0, 2));
+    assert_eq!((prune().await, bench.follow(&mut slow, 500).await.len()), (0, 2));
     bench.sql("UPDATE contacts SET note = 'new' WHERE store_id = '{store}'").await;
     bench.follow(&mut copy, 500).await;
     bench.clock.pass(2 * DAY);
-    assert_eq!(forget().await, 600);
+    assert_eq!(prune().await, 600);
     assert!(gone(0).await && gone(599).await && !gone(600).await && !gone(601).await);
     bench.assert_equal(&copy).await;
     // A feed that no client read for a week is deactivated: later changes are not recorded. After the next activation its sequence
     // numbers continue.
     bench.clock.pass(12 * DAY);
-    forget().await;
+    prune().await;
     bench.sql("UPDATE contacts SET note = 'unseen' WHERE store_id = '{store}'").await;
-    assert_eq!(forget().await, 0);
+    assert_eq!(prune().await, 0);
     assert!(gone(601).await);
     let copy = bench.snapshot(10, async |_| {}).await;
     assert!(copy.after > 601 && gone(601).await && !gone(copy.after).await);

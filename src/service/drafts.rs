@@ -28,7 +28,7 @@ use crate::domain::{
 const MESSAGES_BEFORE: u32 = 20;
 
 /// The maximum number of old drafts that are deleted when a draft is made.
-const FORGOTTEN_AT_ONCE: u64 = 50;
+const PRUNED_AT_ONCE: u64 = 50;
 
 /// The request property that contains the id of the draft to release. Errors about the draft itself name this property. All other errors of
 /// a release name a property of the draft's message, like the errors of a send.
@@ -49,7 +49,7 @@ impl Service {
         // its first response even if the message would be refused now.
         rehearsed?;
         let now = change.now();
-        change.forget_drafts(now.plus_millis(-DRAFT_KEPT_MILLIS), FORGOTTEN_AT_ONCE).await?;
+        change.prune_drafts(now.plus_millis(-DRAFT_KEPT_MILLIS), PRUNED_AT_ONCE).await?;
         let pending = change.count_pending_drafts().await?;
         if pending >= i64::from(MAX_PENDING_DRAFTS) {
             let reason = format!(

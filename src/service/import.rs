@@ -103,10 +103,13 @@ pub async fn run(
     // The definitions may have changed since the validation read them.
     let definitions =
         Definitions::stored(import.definitions(RecordKind::TicketField).await?, import.definitions(RecordKind::ContactField).await?);
-    let held = ExistingRecords { kinds: RecordKind::ALL.into_iter().filter(|kind| import.held(*kind)).collect(), holds: import.holds() };
+    let existing = ExistingRecords {
+        kinds: RecordKind::ALL.into_iter().filter(|kind| import.had_records(*kind)).collect(),
+        must_lock_rows: import.must_lock_rows(),
+    };
     let (sender, mut steps) = mpsc::channel(QUEUE);
     let reader = ImportReader::new(definitions, options.progress.clone());
-    let reading = reading(spool, move |spool| reader.send_to(sender, held).run(spool, fields));
+    let reading = reading(spool, move |spool| reader.send_to(sender, existing).run(spool, fields));
     let written = async {
         let written = write(&mut import, &mut steps).await;
         // Closing the queue stops the reader, if it is still running.
@@ -176,11 +179,11 @@ fn definition(field: Field) -> Definition {
 async fn write(import: &mut Import, steps: &mut mpsc::Receiver<ImportStep>) -> store::Result<Result<(), ImportFault>> {
     while let Some(step) = steps.recv().await {
         match step {
-            ImportStep::Reach(conversations) => import.reach(&conversations).await?,
-            ImportStep::ReachFormer(kind, ids) => import.reach_former(kind, &ids).await?,
-            ImportStep::Hold(kinds) => import.lock_affected(|kind| kinds.contains(&kind)).await?,
-            ImportStep::Park(kind, ids) => import.release_unique_values(kind, &ids).await?,
-            ImportStep::Put(batch) => {
+            ImportStep::NoteConversations(conversations) => import.note_conversations(&conversations).await?,
+            ImportStep::NoteFormerConversations(kind, ids) => import.note_former_conversations(kind, &ids).await?,
+            ImportStep::LockAffectedRows(kinds) => import.lock_affected(|kind| kinds.contains(&kind)).await?,
+            ImportStep::ReleaseUniqueValues(kind, ids) => import.release_unique_values(kind, &ids).await?,
+            ImportStep::Write(batch) => {
                 if let Err(fault) = import.put(*batch).await? {
                     return Ok(Err(fault));
                 }

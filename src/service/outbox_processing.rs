@@ -41,7 +41,7 @@ pub const LEASE_MILLIS: i64 = 60_000;
 const MAX_REASON_CHARS: usize = 500;
 
 /// Each time a message fails, at most this many messages that failed long ago are deleted from the table of failed messages.
-const FORGOTTEN_AT_ONCE: u64 = 50;
+const PRUNED_AT_ONCE: u64 = 50;
 
 fn sanitized_reason(reason: &str) -> String {
     reason.chars().filter(|c| *c != '\0').take(MAX_REASON_CHARS).collect()
@@ -112,7 +112,7 @@ impl Service {
         if taken {
             tracing::warn!(message_id = %outbox_entry.message_id, attempts = claimed.attempts, reason, "a message could not be sent");
             change.save_delivery(&outbox_entry.message_id, Delivery::Failed, Some(&reason)).await?;
-            change.prune_failed_messages(change.now().plus_millis(-FAILED_KEPT_MILLIS), FORGOTTEN_AT_ONCE).await?;
+            change.prune_failed_messages(change.now().plus_millis(-FAILED_KEPT_MILLIS), PRUNED_AT_ONCE).await?;
             change.insert_failed_message(claimed).await?;
         }
         change.end().await?;

@@ -49,7 +49,7 @@ pub const LEASE_MILLIS: i64 = 60_000;
 const REPLAYED_AT_ONCE: i64 = 5_000;
 
 /// Batch size of the deletion of a webhook's attempt log, in rows per transaction.
-const FORGOTTEN_AT_ONCE: u64 = 10_000;
+const PRUNED_AT_ONCE: u64 = 10_000;
 
 impl Service {
     /// Creates a subscription; also returns its signing secret.
@@ -146,9 +146,9 @@ impl Service {
         // The attempt log is deleted in batches, so that other writers need not wait for the whole deletion.
         loop {
             let change = self.begin_alone(&editor.store_id, editor.actor()).await?;
-            let forgotten = change.prune_attempts(id, FORGOTTEN_AT_ONCE).await?;
+            let pruned = change.prune_attempts(id, PRUNED_AT_ONCE).await?;
             change.end().await?;
-            if forgotten == 0 {
+            if pruned == 0 {
                 break;
             }
         }

@@ -187,7 +187,7 @@ impl Db {
             return Ok(0);
         }
         self.number_record_changes(None, now).await?;
-        let mut forgotten = 0;
+        let mut pruned = 0;
         for feed in feeds {
             let store = StoreId::from(feed.store_id);
             let mut is_kept = feed.active;
@@ -203,10 +203,10 @@ impl Db {
             // belong to a feed that was activated again meanwhile.
             let before = if is_kept { before } else { now.millis().saturating_add(1) };
             while let Some(end) = self.end_of_old(&store, before).await? {
-                forgotten += self.forget_through(&store, end).await?;
+                pruned += self.prune_through(&store, end).await?;
             }
         }
-        Ok(forgotten)
+        Ok(pruned)
     }
 
     /// Returns the sequence number of the last entry in the next batch to delete. `None` if no entry is old enough.
@@ -223,7 +223,7 @@ impl Db {
         Ok(old.last().map(|(sequence, _)| sequence))
     }
 
-    async fn forget_through(&self, store: &StoreId, end: i64) -> Result<u64> {
+    async fn prune_through(&self, store: &StoreId, end: i64) -> Result<u64> {
         let tx = self.begin().await?;
         // `forgotten` and the deletion are in one transaction, so that every snapshot shows both changes or neither. `forgotten` never
         // decreases, in whichever order two processes store it.
@@ -236,9 +236,9 @@ impl Db {
             .filter(Entry::StoreId.eq(store))
             .filter(Entry::Sequence.is_not_null())
             .filter(Entry::Sequence.lte(end));
-        let forgotten = tx.execute(&delete).await?;
+        let pruned = tx.execute(&delete).await?;
         tx.commit().await?;
-        Ok(forgotten)
+        Ok(pruned)
     }
 }
 

@@ -67,8 +67,8 @@ impl Db {
         };
         let list = MovingList { source: Contact::table().into(), conditions, moved };
         if filter.updated_after.or(filter.updated_before).is_none() {
-            return self.walk_with(list, page, store, push_contact_total).await;
+            return self.page_with_kept_total(list, page, store, push_contact_total).await;
         }
-        self.walk_counting(list, page, counted).await
+        self.page_with_counted_total(list, page, counted).await
     }
 }

@@ -71,7 +71,7 @@ pub struct Db {
     writes: Writes,
     own: Arc<OwnChangeQueue>,
     last_read_failure: LastFailure,
-    broad: BroadConditions,
+    broad_conditions: BroadConditions,
     gathered: Arc<KeyLookupBatcher>,
     on_statement: Option<OnStatement>,
     secret_keys: SecretKeys,
@@ -124,7 +124,7 @@ impl Db {
             // cost. An import sets the default again for its own transaction.
             let planned_once = address.clone().with(|options| options.options([("plan_cache_mode", "force_generic_plan")]));
             let server = Arc::new(Server::of(&address));
-            pool::reach(&server, WAIT_LIMIT).await?;
+            pool::check_reachable(&server, WAIT_LIMIT).await?;
             let options = address.first();
             if server.is_pooled() {
                 tracing::warn!(
@@ -150,7 +150,7 @@ impl Db {
             writes,
             own: Arc::default(),
             last_read_failure: LastFailure::default(),
-            broad: BroadConditions::default(),
+            broad_conditions: BroadConditions::default(),
             gathered: Arc::default(),
             on_statement,
             secret_keys: SecretKeys::default(),
@@ -177,7 +177,7 @@ impl Db {
         }
         let server = Server::of(&with_settings(address));
         // A standby that does not answer now may be behind a connection pooler, so it is treated as if it were.
-        if !matches!(timeout(replica::LOOK, pool::reach(&server, replica::LOOK)).await, Ok(Ok(()))) {
+        if !matches!(timeout(replica::LOOK, pool::check_reachable(&server, replica::LOOK)).await, Ok(Ok(()))) {
             server.set_pooled(true);
         }
         let replica = Replica::of(PipelinedConnections::new(server.into(), connections, replica::LOOK)).await;
@@ -271,8 +271,8 @@ impl Db {
     }
 
     /// Returns the cache of broad filter conditions, those that many tickets fulfilled at the last count.
-    pub(in crate::store) fn broad(&self) -> &BroadConditions {
-        &self.broad
+    pub(in crate::store) fn broad_conditions(&self) -> &BroadConditions {
+        &self.broad_conditions
     }
 
     /// Returns the batcher of look-ups by key, in which look-ups wait until one statement runs them.

@@ -31,11 +31,11 @@ impl Db {
         }
         let stores: Vec<String> =
             self.select(stores::Entity::find().select_only().column(stores::Column::Id), |cells| cells.take()).await?;
-        let mut forgotten = 0;
+        let mut pruned = 0;
         for store in &stores {
-            forgotten += self.prune_positions(Condition::all().add(former_sort_positions::Column::StoreId.eq(store)), before).await?;
+            pruned += self.prune_positions(Condition::all().add(former_sort_positions::Column::StoreId.eq(store)), before).await?;
         }
-        Ok(forgotten)
+        Ok(pruned)
     }
 
     /// Deletes all former positions and clears the transaction ids of the current positions (`placed_by`), if another PostgreSQL server
@@ -71,7 +71,7 @@ impl Db {
     /// Deletes the former positions that rows left before `before`, of one store or of all stores. Returns their number. The index lists
     /// the positions in the order in which rows left them, so the first position that is kept ends the search.
     async fn prune_positions(&self, of_stores: Condition, before: i64) -> Result<u64> {
-        let mut forgotten = 0;
+        let mut pruned = 0;
         loop {
             let oldest = self
                 .find_all(
@@ -82,12 +82,12 @@ impl Db {
                 )
                 .await?;
             let expired = oldest.iter().take_while(|place| place.left_at < before);
-            let Some(last) = expired.last() else { return Ok(forgotten) };
+            let Some(last) = expired.last() else { return Ok(pruned) };
             let through = Condition::all()
                 .add(of_stores.clone())
                 .add(former_sort_positions::Column::LeftBy.lte(last.left_by))
                 .add(former_sort_positions::Column::LeftAt.lt(before));
-            forgotten += self.execute(&former_sort_positions::Entity::delete_many().filter(through)).await?;
+            pruned += self.execute(&former_sort_positions::Entity::delete_many().filter(through)).await?;
         }
     }
 }

@@ -115,7 +115,7 @@ pub struct Import {
     /// The id of the transaction on PostgreSQL, which entries of the change log contain. 0 on SQLite.
     transaction: i64,
     /// The kinds of records that the store had before this import.
-    held: Vec<RecordKind>,
+    existing_kinds: Vec<RecordKind>,
     /// For each kind of record: the creation time that the next record without a creation time gets.
     ages: HashMap<RecordKind, i64>,
     known: RecentIds,
@@ -146,7 +146,7 @@ impl Db {
             is_distributed: self.is_distributed(),
             now,
             transaction: 0,
-            held: Vec::new(),
+            existing_kinds: Vec::new(),
             ages: HashMap::new(),
             known: RecentIds::default(),
             realign: false,
@@ -191,7 +191,7 @@ impl Db {
         for kind in RecordKind::ALL {
             let find = format!("SELECT id FROM {} WHERE store_id = ? LIMIT 1", table(kind));
             if import.first(&find, [store.as_str().into()], text).await?.is_some() {
-                import.held.push(kind);
+                import.existing_kinds.push(kind);
             }
         }
         Ok(Some(import))
@@ -200,31 +200,31 @@ impl Db {
 
 impl Import {
     /// Returns whether the store had records of the kind before the import.
-    pub fn held(&self, kind: RecordKind) -> bool {
-        self.held.contains(&kind)
+    pub fn had_records(&self, kind: RecordKind) -> bool {
+        self.existing_kinds.contains(&kind)
     }
 
     /// Returns whether the import has to lock all rows that it will change before it changes any of them. This is so on PostgreSQL if the
     /// store had conversations before the import: other transactions may lock the same rows one by one, which could cause a deadlock.
-    pub fn holds(&self) -> bool {
-        self.backend == DbBackend::Postgres && self.held(RecordKind::Conversation)
+    pub fn must_lock_rows(&self) -> bool {
+        self.backend == DbBackend::Postgres && self.had_records(RecordKind::Conversation)
     }
 
     /// Adds these conversations to those that the import will change. The import will change the tickets of these conversations, too.
-    pub async fn reach(&mut self, conversations: &[String]) -> Result<()> {
+    pub async fn note_conversations(&mut self, conversations: &[String]) -> Result<()> {
         self.touch(conversations.iter().map(String::as_str)).await
     }
 
-    /// Like [`Import::reach`], for the conversations to which the stored versions of these records belong. The imported versions, which
-    /// replace the stored ones, may belong to other conversations.
-    pub async fn reach_former(&self, kind: RecordKind, ids: &[String]) -> Result<()> {
+    /// Like [`Import::note_conversations`], for the conversations to which the stored versions of these records belong. The imported
+    /// versions, which replace the stored ones, may belong to other conversations.
+    pub async fn note_former_conversations(&self, kind: RecordKind, ids: &[String]) -> Result<()> {
         self.touch_former(kind, ids.iter().map(String::as_str)).await
     }
 
     /// Locks the rows that the import will change, before it changes any of them. The locks are taken in the order in which every writer
     /// takes them, which prevents deadlocks: first the store's users and accounts, if the import contains such records (`brings`), then the
-    /// conversations that [`Import::reach`] and [`Import::reach_former`] have added, then the tickets of these conversations. Writers of
-    /// messages wait for these locks, so that no message is missing from the counts that the import computes.
+    /// conversations that [`Import::note_conversations`] and [`Import::note_former_conversations`] have added, then the tickets of these
+    /// conversations. Writers of messages wait for these locks, so that no message is missing from the counts that the import computes.
     pub async fn lock_affected(&self, brings: impl Fn(RecordKind) -> bool) -> Result<()> {
         self.run("ANALYZE import_touched", []).await?;
         for (kind, sql) in [
@@ -254,7 +254,7 @@ impl Import {
     /// placeholders or NULL, and closes open tickets. So the order of lines does not matter if two records exchange an e-mail address, or
     /// if another ticket of a conversation becomes the open one. Also stores the former numbers of tickets in `import_tickets`.
     pub async fn release_unique_values(&self, kind: RecordKind, ids: &[String]) -> Result<()> {
-        if ids.is_empty() || !self.held(kind) {
+        if ids.is_empty() || !self.had_records(kind) {
             return Ok(());
         }
         let set = match kind {

@@ -430,7 +430,7 @@ async fn plain_lists_are_read_in_the_order_of_an_index_at_any_depth() {
     }
     // No index has the order of the list of a contact's conversations: every new message would have to update such an index.
     let conversations = crate::store::Db::conversations_of(store, &"k".into());
-    assert!(matches!(conversations.reach(), RowBound::Rows));
+    assert!(matches!(conversations.row_bound(), RowBound::Rows));
     let plan = db.page_plan::<Conversation>("conversations", conversations, &deep).await.unwrap();
     let by_contact = "SEARCH conversations USING INDEX conversations_by_contact (store_id=? AND contact_id=?)";
     assert_eq!(plan, [by_contact, "USE TEMP B-TREE FOR ORDER BY"]);
@@ -457,6 +457,6 @@ async fn plain_lists_are_read_in_the_order_of_an_index_at_any_depth() {
     let at = deep.after.as_ref().unwrap().at;
     for (until, bounded) in [(at - 1, false), (at, true), (at + 1, true)] {
         let conditions = message_conditions(store, &window(None, Some(until)), &deep);
-        assert_eq!(matches!(conditions.reach(), RowBound::Keys), bounded, "{until}");
+        assert_eq!(matches!(conditions.row_bound(), RowBound::Keys), bounded, "{until}");
     }
 }

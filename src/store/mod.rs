@@ -22,55 +22,27 @@
 //! - **Record type**, **noun**: a type of `domain` such as a ticket, a message or a contact.
 //! - **Entity**: the SeaORM description of a table; `entity::schema_tests` compares each with the migrated table.
 //! - **Group commit**: write transactions on a SQLite file share one commit. A **turn** (`GroupMember`) is the savepoint of one of them.
-//! - **Writer lock** (`WriterLockGuard`): the lock of the only writer of a SQLite file, with the connection for writes.
 //! - **WAL**, **checkpoint**: SQLite's write-ahead log, and the copying of its pages into the database file.
 //! - **Pipelining**: sending statements to PostgreSQL without waiting for earlier results. A **flight** is one pipelined batch.
 //! - **Batched look-up** (`LookupBatcher`): look-ups of rows by key that wait at the same time share one statement.
-//! - **Reach** (`RowBound`): what limits the number of rows that a statement reads. Either its conditions list the keys of the rows, or it
-//!   stops once enough rows match, or it reads a whole table.
-//! - **Statement limit** (`StatementLimit`): the number of long statements of one store that may run at the same time.
 //! - **Keyset page**: a page that begins after the sort values of a row, not at an offset.
-//! - **Place**, **position** (of a row): the sort position of a row in a list, that is, the instant that the list is sorted by and the id
-//!   of the row.
-//! - **Walk** of a client: pagination, reading one page after the other. **Walk** of a statement: a scan of an index.
-//! - **As-of page**: a keyset page in the order that its list had when the pagination began.
-//! - **Moment** (`AsOf`): the snapshot that a pagination began with; the cursor contains it, and later pages follow its order.
-//! - **Former place** (`former_places`): a sort position that a row had before it moved; as-of pages need it. `placed_by` and `left_by`
-//!   identify the move to a position and the move away from it: by a transaction id on PostgreSQL, by a sequence number on SQLite.
-//! - **Bloom filter**, **marks** (`BloomBits`, `label_marks`): bits stored with a ticket; a bit that is not set proves that the ticket
-//!   lacks a value.
-//! - **Sieve** (`BloomPreFilter`): the Bloom pre-filter of a statement, that is, a test of the marks of tickets, by which the statement
-//!   skips tickets without a look-up.
-//! - **Fence**, **aside** (`SUBQUERY_FENCE`, `NO_INDEX_PREFIX`): SQL that keeps the query planner from joining a subquery or from using an
-//!   index.
-//! - **Driving index**, **start** (`DrivingCondition`): the index that a filtered list is read from, and the condition of the filter to
-//!   which this index belongs.
-//! - **Change log** (`changes`): a row for each changed record, which the search index follows.
-//! - **Log position**, mark ([`LogPosition`](change_log::reader::LogPosition)): a position in the change log, up to which a reader has read
-//!   the log.
-//! - **Own changes** (`OwnChangeQueue`): the entries of the change log that this process wrote, queued in memory for its search index.
-//! - **Epoch** (`own_epoch`): a counter that the search index increments after it has read records that the change log did not name.
-//! - **Witness**: a fingerprint of the database in a log position; it shows that the database is not a restored one.
+//! - **As-of page** (`AsOf`): a keyset page in the order that its list had when the pagination began. For it, `former_places` contains the
+//!   sort positions that rows had before they moved. `placed_by` and `left_by` identify the move to a position and the move away from it:
+//!   by a transaction id on PostgreSQL, by a sequence number on SQLite.
+//! - **Bloom filter**, **marks** (`BloomBits`, `label_marks`): bits stored with a ticket. A bit that is not set proves that the ticket
+//!   lacks a value, so a statement with a **pre-filter** (`BloomPreFilter`) skips the ticket without a look-up.
+//! - **Driving index** (`DrivingCondition`): the index that a filtered list is read from, which belongs to one condition of the filter.
+//! - **Change log** (`changes`): a row for each changed record, which the search index follows up to a **log position** (`LogPosition`).
 //! - **Change feed** (`record_changes`): the log of changed records of all kinds, which copies of a store follow.
-//! - **Forget**, **forgotten**: delete rows that are older than their retention time.
-//! - **Outbox** (`outbound`, `deliveries`): rows for messages or events that still have to be delivered. A **parcel** is an outbox entry of
-//!   a message.
+//! - **Outbox** (`outbound`, `deliveries`): rows for messages or events that still have to be delivered.
 //! - **Claim**, **lease**: a worker's reservation of an outbox entry, and the time at which the reservation expires.
+//! - **Prune**: delete rows that are older than their retention time.
 //! - **Idempotency key**: a client's name for a write; the response is stored and sent again when the client repeats the request.
-//! - **Hold**: lock a row until the end of the transaction (`FOR NO KEY UPDATE`); SQLite's single writer holds all rows.
-//! - **Foreign** (`discard_foreign_positions`): said of a transaction id that another PostgreSQL server assigned. A database contains
-//!   foreign ids after it was restored from a dump; the server replaces or deletes them.
-//! - **Window** (`TicketWindow`): the messages of a conversation that belong to one ticket, from the close of the previous ticket to the
-//!   close of this ticket.
-//! - **Placeholder** (`PLACEHOLDER_PREFIX`): in an import, a text that a column holds until the record with its final value is written.
-//! - **Touched**, **reached**: in an import, conversations whose derived columns are computed again at the end.
-//! - **Relay** (`Relay`): a local proxy through which sqlx connects to a PostgreSQL server whose certificate it cannot read, or that has
-//!   several hosts.
 //!
 //! # How to
 //!
-//! - **Add a column**: a migration; the field in the entity; the field of the record type in `domain`; the column in the record type's
-//!   list (`stored_record!`) or, if it has none, in its `columns` and `decode` and in the functions that write the row; the field of the API
+//! - **Add a column**: a migration; the field in the entity; the field of the record type in `domain`; the column in the record type's list
+//!   (`stored_record!`) or, if it has none, in its `columns` and `decode` and in the functions that write the row; the field of the API
 //!   type in `revision`. A column of a ticket that requests do not change belongs in `NOT_SAVED`. If the column is exported and imported,
 //!   also the field in `domain::ndjson_records` and its name in `ndjson_record_columns`.
 //! - **Add a query**: an `impl Db` in the file of the record type, with `Entity::find()` passed to [`Db::select`] if the query is rare. If

@@ -177,12 +177,13 @@ async fn a_condition_that_few_tickets_fulfil_is_read_from_its_index() {
         let page = PageRequest { count: false, ..first(20) };
         let rows = db.tickets(store, &filter, shown, &[], NOW, &page).await.unwrap().rows;
         assert_eq!(rows.len(), found, "{filter:?}");
-        let start = db.start(store, &filter, shown, &[], db.few_tickets()).await.unwrap();
-        // On PostgreSQL, `Db::start` returns no condition for a filter by assignee: the statistics of PostgreSQL's planner are enough.
+        let driving = db.find_driving_condition(store, &filter, shown, &[], db.few_tickets()).await.unwrap();
+        // On PostgreSQL, `Db::find_driving_condition` returns no condition for a filter by assignee: the statistics of PostgreSQL's planner
+        // are enough.
         let starts = starts && (sqlite || filter.labels.is_some());
-        assert_eq!(start.is_some(), starts, "{filter:?}");
+        assert_eq!(driving.is_some(), starts, "{filter:?}");
         let mut conditions = db.ticket_conditions(store, &filter, shown, NOW);
-        let source = db.ticket_source(&filter, shown, &[], start.as_ref(), &mut conditions);
+        let source = db.ticket_source(&filter, shown, &[], driving.as_ref(), &mut conditions);
         let visits = db.page_cost::<Ticket>(&source, conditions, &page).await;
         assert!(visits < 300 || found == 20 || !sqlite && !starts, "{filter:?}: {visits}");
     }
@@ -207,13 +208,13 @@ async fn a_contact_s_conversations_are_listed_without_reading_others() {
     if db.backend() == DbBackend::Postgres {
         fixture.execute("ANALYZE conversations").await.unwrap();
     }
-    let (mut page, mut walked) = (first(20), Vec::new());
+    let (mut page, mut scans_list) = (first(20), Vec::new());
     loop {
         let visits =
             db.page_cost::<Conversation>(&"conversations".into(), crate::store::Db::conversations_of(store, &"few".into()), &page).await;
         assert!(visits < 2_500, "{visits}");
         let read = db.conversations_of_contact(store, &"few".into(), &page).await.unwrap();
-        walked.extend(read.rows.iter().map(|row| (row.sort_at, row.id.to_string())));
+        scans_list.extend(read.rows.iter().map(|row| (row.sort_at, row.id.to_string())));
         match read.next {
             Some(next) => page.after = Some(next),
             None => break,
@@ -221,7 +222,7 @@ async fn a_contact_s_conversations_are_listed_without_reading_others() {
     }
     let mut right: Vec<_> = (1..=50).map(|i| i * 200).map(|i| (Timestamp::from_millis(i % 7), format!("n{i}"))).collect();
     right.sort_by(|one, other| other.cmp(one));
-    assert_eq!(walked, right);
+    assert_eq!(scans_list, right);
 }
 
 /// Rows are looked up by the primary key even if PostgreSQL's statistics are missing (before the first ANALYZE), or misleading (most stores
@@ -283,13 +284,15 @@ async fn a_total_reads_no_more_rows_than_its_list() {
     // in the longer list.
     let rows = TICKETS as u64;
     for (listed, starts, most) in [(5_000, false, [8 * rows, rows + 200]), (200_000, true, [7 * rows, 4 * rows / 5])] {
-        let start = match starts {
-            true => db.start(store, &labelled, ShownTickets::Closed, &tests, db.few_tickets_for_total(listed)).await.unwrap(),
+        let driving = match starts {
+            true => {
+                db.find_driving_condition(store, &labelled, ShownTickets::Closed, &tests, db.few_tickets_for_total(listed)).await.unwrap()
+            }
             false => None,
         };
-        assert_eq!(start.is_some(), starts);
+        assert_eq!(driving.is_some(), starts);
         let conditions = db.ticket_conditions(store, &labelled, ShownTickets::Closed, NOW);
-        let sql = db.filtered_total_sql(&labelled, ShownTickets::Closed, &tests, start.as_ref(), conditions);
+        let sql = db.filtered_total_sql(&labelled, ShownTickets::Closed, &tests, driving.as_ref(), conditions);
         assert_eq!(db.count(sql.clone()).await.unwrap(), 50);
         let query_cost = db.query_cost(sql).await;
         assert!(query_cost < most[usize::from(postgres)], "{query_cost} where {listed} are listed");
@@ -334,10 +337,10 @@ async fn a_total_reads_a_short_assignee_list_instead_of_a_condition_s_index() {
     let whole = TicketFilter { assignee_user_ids: vec![], ..filter.clone() };
     assert!(db.find_driving_condition_of_total(store, &whole, ShownTickets::Closed, &tests, NOW).await.unwrap().is_some());
     assert!(db.find_driving_condition_of_total(store, &filter, ShownTickets::Closed, &tests, NOW).await.unwrap().is_none());
-    let start = db.start(store, &filter, ShownTickets::Closed, &tests, db.few_tickets()).await.unwrap();
+    let driving = db.find_driving_condition(store, &filter, ShownTickets::Closed, &tests, db.few_tickets()).await.unwrap();
     let mut conditions = db.ticket_conditions(store, &filter, ShownTickets::Closed, NOW);
-    let start = start.expect("a hundred have such a score");
-    let source = db.ticket_source(&filter, ShownTickets::Closed, &tests, Some(&start), &mut conditions);
+    let driving = driving.expect("a hundred have such a score");
+    let source = db.ticket_source(&filter, ShownTickets::Closed, &tests, Some(&driving), &mut conditions);
     let visits = db.page_cost::<Ticket>(&source, conditions, &first(20)).await;
     assert!(visits < [10_000, 1_000][usize::from(db.backend() == DbBackend::Postgres)], "{visits}");
 }

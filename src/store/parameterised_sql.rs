@@ -26,7 +26,7 @@ use crate::domain::{
 pub(in crate::store) struct Sql {
     pub(in crate::store) text: String,
     pub(in crate::store) values: Vec<Param>,
-    reach: RowBound,
+    row_bound: RowBound,
     locks_rows: bool,
     /// Optimiser hints that `text` does not contain yet: byte offsets in `text`, each with the SQL to insert there (a [`SUBQUERY_FENCE`] or
     /// a [`NO_INDEX_PREFIX`]). They are inserted into the SELECT of a page of a list, but not into most statements that count a whole list.
@@ -105,7 +105,7 @@ impl Sql {
     pub fn fixed(text: &str) -> Self {
         let mut whole = String::with_capacity(TEXT_CAPACITY.max(text.len()));
         whole.push_str(text);
-        Self { text: whole, values: Vec::with_capacity(8), reach: RowBound::Keys, locks_rows: false, fences: Vec::new() }
+        Self { text: whole, values: Vec::with_capacity(8), row_bound: RowBound::Keys, locks_rows: false, fences: Vec::new() }
     }
 
     /// Binds the next parameter that the SQL already contains.
@@ -116,13 +116,13 @@ impl Sql {
 
     /// Records that no key limits the number of rows that this statement reads ([`RowBound::Rows`]).
     pub fn unbounded(&mut self) -> &mut Self {
-        self.reach = RowBound::Rows;
+        self.row_bound = RowBound::Rows;
         self
     }
 
     /// Records that this statement reads a whole table ([`RowBound::Table`]).
     pub fn of_a_table(&mut self) -> &mut Self {
-        self.reach = RowBound::Table;
+        self.row_bound = RowBound::Table;
         self
     }
 
@@ -158,7 +158,7 @@ impl Sql {
 
     /// Marks the position before a number column. The statement of a page gets a [`NO_INDEX_PREFIX`] here, since the statement of a page is
     /// faster if it compares the column row by row. The total of a whole list is faster with the index of the column.
-    pub fn aside(&mut self) -> &mut Self {
+    pub fn without_index(&mut self) -> &mut Self {
         self.fences.push((self.text.len(), NO_INDEX_PREFIX));
         self
     }
@@ -181,8 +181,8 @@ impl Sql {
         self.locks_rows
     }
 
-    pub fn reach(&self) -> RowBound {
-        self.reach
+    pub fn row_bound(&self) -> RowBound {
+        self.row_bound
     }
 
     /// Returns the SQL for SQLite, with `?2` instead of `$2`: values are bound by number, but SQLite would take `$2` for a name.

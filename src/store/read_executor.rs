@@ -45,10 +45,10 @@ impl Db {
         T: Send + 'static,
         D: Fn(&mut Cells<'_>) -> Result<T> + Send + 'static,
     {
-        if self.share().is_some_and(|share| share.all) && matches!(sql.reach(), RowBound::Keys) {
+        if self.share().is_some_and(|share| share.all) && matches!(sql.row_bound(), RowBound::Keys) {
             sql.unbounded();
         }
-        let share = self.share().map(|share| &share.permits).filter(|_| !matches!(sql.reach(), RowBound::Keys));
+        let share = self.share().map(|share| &share.permits).filter(|_| !matches!(sql.row_bound(), RowBound::Keys));
         let outcome = match self.reads() {
             Reads::Sqlite(readers) => {
                 self.count_statement();

@@ -21,8 +21,8 @@ use crate::{
 async fn elsewhere(fixture: &Fixture) -> (SearchOverlay, Arc<AtomicU64>) {
     let (counted, on_statement) = counter();
     let front = SearchOverlay::new(Db::open(&fixture.url, 2, Some(on_statement)).await.unwrap());
-    let mark = front.db.mark().await.unwrap();
-    front.followed.lock().await.go_on_from(mark);
+    let log_position = front.db.log_position().await.unwrap();
+    front.followed.lock().await.go_on_from(log_position);
     (front, counted)
 }
 
@@ -121,7 +121,7 @@ async fn concurrent_searches_share_one_read_of_the_log() {
     let mut statements = Vec::new();
     for searches in [1, 8] {
         change(&fixture, ["k1"]).await;
-        let mark = front.followed.lock().await.mark.clone();
+        let log_position = front.followed.lock().await.log_position.clone();
         let (held, asked, before) = (front.followed.lock().await, front.asked.load(Ordering::Acquire), counted.load(Ordering::Acquire));
         let waiting: Vec<_> = (0..searches)
             .map(|_| (front.clone(), fixture.store.clone()))
@@ -134,7 +134,7 @@ async fn concurrent_searches_share_one_read_of_the_log() {
         for search in waiting {
             search.await.unwrap().unwrap();
         }
-        assert_ne!(front.followed.lock().await.mark, mark);
+        assert_ne!(front.followed.lock().await.log_position, log_position);
         statements.push(counted.load(Ordering::Acquire) - before);
     }
     assert!(statements[0] > 0 && statements[0] == statements[1], "{statements:?}");
@@ -146,14 +146,14 @@ async fn a_search_leaves_a_change_log_far_ahead_to_the_worker() {
     let (front, counted) = elsewhere(&fixture).await;
     let contacts: Vec<String> = (0..=MAX_LOG_ENTRIES_PER_READ).map(|contact| format!("k{contact}")).collect();
     change(&fixture, contacts.iter().map(String::as_str)).await;
-    let mark = front.followed.lock().await.mark.clone();
+    let log_position = front.followed.lock().await.log_position.clone();
     front.catch_up(&fixture.store).await.unwrap();
     timeout(Duration::ZERO, front.wake.notified()).await.expect("the worker is woken");
     let before = counted.load(Ordering::Acquire);
     front.catch_up(&fixture.store).await.unwrap();
     assert_eq!(counted.load(Ordering::Acquire), before);
     let followed = front.followed.lock().await;
-    assert_eq!((&followed.mark, followed.far), (&mark, true));
+    assert_eq!((&followed.log_position, followed.far), (&log_position, true));
 }
 
 #[tokio::test]
@@ -174,15 +174,15 @@ async fn while_a_database_node_is_down_a_search_reads_only_its_store_s_changes()
     fixture.execute(of_another_store).await.unwrap();
     let applied = || front.view().unwrap().fresh.len();
     // The worker has read the first change of a round (see `LogPosition`). Changes that are committed later may have lower positions.
-    let before = front.followed.lock().await.mark.clone();
-    let before = front.db.changes_since(&before, 1).await.unwrap().unwrap().mark;
+    let before = front.followed.lock().await.log_position.clone();
+    let before = front.db.changes_since(&before, 1).await.unwrap().unwrap().log_position;
     assert!(!before.is_between_rounds());
     front.followed.lock().await.go_on_from(before.clone());
     front.followed.lock().await.go_on_by_store(&Error::Building);
     front.catch_up(&fixture.store).await.unwrap();
     assert_eq!(applied(), contacts.len());
     front.catch_up(&fixture.store).await.unwrap();
-    assert_eq!(front.followed.lock().await.mark, before, "the log of all stores was not read");
+    assert_eq!(front.followed.lock().await.log_position, before, "the log of all stores was not read");
     front.catch_up(&"other".into()).await.unwrap();
     assert_eq!(applied(), contacts.len() + 1);
     front.followed.lock().await.go_on_with_all_stores();

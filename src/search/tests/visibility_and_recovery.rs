@@ -230,7 +230,7 @@ async fn the_log_position_of_an_idle_index_advances() {
         let payload: serde_json::Value = serde_json::from_str(meta["payload"].as_str().unwrap()).unwrap();
         serde_json::from_value::<LogPosition>(payload["mark"].clone()).unwrap()
     };
-    let behind = async |mark: &LogPosition| fixture.db.changes_since(mark, 10).await.unwrap().unwrap().changes.len();
+    let behind = async |log_position: &LogPosition| fixture.db.changes_since(log_position, 10).await.unwrap().unwrap().changes.len();
     let transaction = if fixture.url.starts_with("sqlite:") { "0" } else { "pg_current_xact_id()::text::bigint" };
     // Inserts an entry into the change log, for a kind of records that is not indexed.
     let log =

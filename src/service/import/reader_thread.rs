@@ -27,17 +27,17 @@ const BATCH_BYTES: usize = 4 * 1024 * 1024;
 
 /// A step that the reader sends to the task that writes to the database.
 pub enum ImportStep {
-    /// Adds the conversations with these ids to those whose rows [`Self::Hold`] locks.
-    Reach(Vec<String>),
-    /// Looks up the conversations of the stored records with these ids, and adds them to those whose rows [`Self::Hold`] locks.
-    ReachFormer(RecordKind, Vec<String>),
+    /// Adds the conversations with these ids to those whose rows [`Self::LockAffectedRows`] locks.
+    NoteConversations(Vec<String>),
+    /// Looks up the conversations of the stored records with these ids, and adds them to those whose rows [`Self::LockAffectedRows`] locks.
+    NoteFormerConversations(RecordKind, Vec<String>),
     /// Locks the rows that the import changes. Contains the kinds of records in the import.
-    Hold(HashSet<RecordKind>),
+    LockAffectedRows(HashSet<RecordKind>),
     /// Clears the unique columns of the stored records with these ids, such as a contact's e-mail address, and closes open tickets among
     /// them. The records are replaced later; so two records can exchange such a value.
-    Park(RecordKind, Vec<String>),
+    ReleaseUniqueValues(RecordKind, Vec<String>),
     /// Writes the records of a batch.
-    Put(Box<Batch>),
+    Write(Box<Batch>),
 }
 
 /// The field definitions of the input, to which its other records refer.
@@ -54,7 +54,7 @@ pub struct End {
 pub struct ExistingRecords {
     pub kinds: Vec<RecordKind>,
     /// Whether the affected rows must be locked before the first change. On PostgreSQL this prevents deadlocks with other writers.
-    pub holds: bool,
+    pub must_lock_rows: bool,
 }
 
 pub struct ImportReader {
@@ -67,9 +67,9 @@ pub struct ImportReader {
     /// Faults found so far while lines are only validated.
     faults: Vec<LineFault>,
     /// The kinds of records that the store has: only records of these kinds can be replaced.
-    held: Vec<RecordKind>,
+    existing_kinds: Vec<RecordKind>,
     /// Whether the affected rows must be locked before the first change.
-    holds: bool,
+    must_lock_rows: bool,
     seen: HashSet<u128>,
     hashes: (RandomState, RandomState),
     counts: BTreeMap<RecordKind, u64>,
@@ -91,8 +91,8 @@ impl ImportReader {
             passes: 0,
             out: None,
             faults: Vec::new(),
-            held: Vec::new(),
-            holds: false,
+            existing_kinds: Vec::new(),
+            must_lock_rows: false,
             seen: HashSet::new(),
             hashes: (RandomState::new(), RandomState::new()),
             counts: BTreeMap::new(),
@@ -100,8 +100,8 @@ impl ImportReader {
     }
 
     /// Gives the reader the channel to which it sends the steps of an import that has begun.
-    pub fn send_to(self, out: mpsc::Sender<ImportStep>, ExistingRecords { kinds, holds }: ExistingRecords) -> Self {
-        Self { out: Some(out), held: kinds, holds, passes: 2, ..self }
+    pub fn send_to(self, out: mpsc::Sender<ImportStep>, ExistingRecords { kinds, must_lock_rows }: ExistingRecords) -> Self {
+        Self { out: Some(out), existing_kinds: kinds, must_lock_rows, passes: 2, ..self }
     }
 
     /// Validates every line, without the database.
@@ -116,10 +116,10 @@ impl ImportReader {
 
     /// Sends the steps of an import whose lines were validated.
     pub fn run(mut self, spool: &RereadableInput, FieldDefinitions(batch): FieldDefinitions) -> Result<End, ImportError> {
-        if self.holds {
+        if self.must_lock_rows {
             self.collect_affected_rows(spool)?;
         }
-        if self.held.iter().copied().any(replaces) {
+        if self.existing_kinds.iter().copied().any(replaces) {
             self.collect_replaced_ids(spool)?;
         }
         self.passes += 1;
@@ -134,7 +134,7 @@ impl ImportReader {
                 self.counts.insert(kind, count as u64);
             }
         }
-        if self.send(ImportStep::Put(Box::new(batch))).is_ok() {
+        if self.send(ImportStep::Write(Box::new(batch))).is_ok() {
             self.read_records(spool)?;
         }
         Ok(End { summary: Summary { counts: self.counts.into_iter().collect(), exclusive: None }, accounts })
@@ -157,7 +157,7 @@ impl ImportReader {
 
     /// Runs the pass that collects the rows that the import will change, so that they are locked before the first change.
     fn collect_affected_rows(&mut self, spool: &RereadableInput) -> Result<(), ImportError> {
-        let mut reached = HashSet::new();
+        let mut noted = HashSet::new();
         let mut conversations = Vec::new();
         let mut former: BTreeMap<RecordKind, Vec<String>> = BTreeMap::new();
         let mut kinds = HashSet::new();
@@ -170,24 +170,28 @@ impl ImportReader {
                 RecordKind::Ticket | RecordKind::Message | RecordKind::Comment => peek.conversation(),
                 _ => None,
             };
-            if let Some(id) = conversation.filter(|id| reached.insert(self.hashes.0.hash_one(id))) {
+            if let Some(id) = conversation.filter(|id| noted.insert(self.hashes.0.hash_one(id))) {
                 conversations.push(id);
             }
-            if matches!(peek.kind, RecordKind::Ticket | RecordKind::Message) && self.held.contains(&peek.kind) {
+            if matches!(peek.kind, RecordKind::Ticket | RecordKind::Message) && self.existing_kinds.contains(&peek.kind) {
                 former.entry(peek.kind).or_default().push(peek.id()?.into_owned());
             }
-            if number % BATCH_LINES as u64 == 0 && self.reach(&mut conversations, &mut former).is_err() {
+            if number % BATCH_LINES as u64 == 0 && self.note_conversations(&mut conversations, &mut former).is_err() {
                 return Ok(());
             }
         }
         // An error means that the receiver was dropped. The task that writes to the database reports why.
-        let _ = self.reach(&mut conversations, &mut former).and_then(|()| self.send(ImportStep::Hold(kinds)));
+        let _ = self.note_conversations(&mut conversations, &mut former).and_then(|()| self.send(ImportStep::LockAffectedRows(kinds)));
         Ok(())
     }
 
-    fn reach(&self, conversations: &mut Vec<String>, former: &mut BTreeMap<RecordKind, Vec<String>>) -> Result<(), ReceiverDropped> {
-        self.send(ImportStep::Reach(std::mem::take(conversations)))?;
-        std::mem::take(former).into_iter().try_for_each(|(kind, ids)| self.send(ImportStep::ReachFormer(kind, ids)))
+    fn note_conversations(
+        &self,
+        conversations: &mut Vec<String>,
+        former: &mut BTreeMap<RecordKind, Vec<String>>,
+    ) -> Result<(), ReceiverDropped> {
+        self.send(ImportStep::NoteConversations(std::mem::take(conversations)))?;
+        std::mem::take(former).into_iter().try_for_each(|(kind, ids)| self.send(ImportStep::NoteFormerConversations(kind, ids)))
     }
 
     /// Runs the pass that reads the field definitions.
@@ -217,14 +221,14 @@ impl ImportReader {
     /// Runs the pass that collects the ids of the records that the import may replace. The stored records with these ids must release their
     /// unique values, such as e-mail addresses, for the duration of the import.
     fn collect_replaced_ids(&mut self, spool: &RereadableInput) -> Result<(), ImportError> {
-        let mut parked: BTreeMap<RecordKind, Vec<String>> = BTreeMap::new();
+        let mut replaced: BTreeMap<RecordKind, Vec<String>> = BTreeMap::new();
         let mut lines = spool.lines();
         while let Some((number, text)) = lines.next()? {
             let peek = LineHeader::of(number, text?)?;
-            if self.held.contains(&peek.kind) && replaces(peek.kind) {
-                let ids = parked.entry(peek.kind).or_default();
+            if self.existing_kinds.contains(&peek.kind) && replaces(peek.kind) {
+                let ids = replaced.entry(peek.kind).or_default();
                 ids.push(peek.id()?.into_owned());
-                if ids.len() == BATCH_LINES && self.send(ImportStep::Park(peek.kind, std::mem::take(ids))).is_err() {
+                if ids.len() == BATCH_LINES && self.send(ImportStep::ReleaseUniqueValues(peek.kind, std::mem::take(ids))).is_err() {
                     return Ok(());
                 }
             }
@@ -233,7 +237,7 @@ impl ImportReader {
             }
         }
         // An error means that the receiver was dropped. The task that writes to the database reports why.
-        let _ = parked.into_iter().try_for_each(|(kind, ids)| self.send(ImportStep::Park(kind, ids)));
+        let _ = replaced.into_iter().try_for_each(|(kind, ids)| self.send(ImportStep::ReleaseUniqueValues(kind, ids)));
         Ok(())
     }
 
@@ -249,7 +253,7 @@ impl ImportReader {
             self.keep_faults(taken)?;
             if pending == BATCH_LINES || bytes >= BATCH_BYTES {
                 (pending, bytes) = (0, 0);
-                if self.send(ImportStep::Put(std::mem::take(&mut batch))).is_err() {
+                if self.send(ImportStep::Write(std::mem::take(&mut batch))).is_err() {
                     return Ok(());
                 }
                 self.report(spool, lines.read());
@@ -258,7 +262,7 @@ impl ImportReader {
         if lines.read() != spool.bytes() {
             return Err(ImportError::Changed { before: spool.bytes(), after: lines.read() });
         }
-        let _ = self.send(ImportStep::Put(batch));
+        let _ = self.send(ImportStep::Write(batch));
         self.report(spool, lines.read());
         self.passes += 1;
         Ok(())

@@ -91,7 +91,7 @@ const LOGGED: [Column; 4] = [Column::Position, Column::StoreId, Column::Kind, Co
 pub struct ChangesSince {
     pub changes: Vec<LoggedChange>,
     /// The log position after these changes.
-    pub mark: LogPosition,
+    pub log_position: LogPosition,
     pub more: bool,
 }
 
@@ -120,7 +120,7 @@ impl Db {
     }
 
     /// Returns the log position of the current end of the log.
-    pub async fn mark(&self) -> Result<LogPosition> {
+    pub async fn log_position(&self) -> Result<LogPosition> {
         let found = match self.backend() {
             DbBackend::Sqlite => {
                 let last = change_log_entries::Entity::find()
@@ -128,16 +128,16 @@ impl Db {
                     .columns([Column::Position, Column::ChangedAt])
                     .order_by_desc(Column::Position)
                     .limit(1);
-                let mark = |cells: &mut Cells<'_>| {
+                let log_position = |cells: &mut Cells<'_>| {
                     Ok(LogPosition { position: cells.take()?, witness: cells.take::<i64>()?.to_string(), ..LogPosition::default() })
                 };
-                self.select(last, mark).await?.pop()
+                self.select(last, log_position).await?.pop()
             }
             _ => {
                 let now = Sql::fixed(&format!("SELECT {DATABASE_FINGERPRINT}, pg_current_snapshot()::text"));
-                let mark =
+                let log_position =
                     |cells: &mut Cells<'_>| Ok(LogPosition { witness: cells.take()?, snapshot: cells.take()?, ..LogPosition::default() });
-                self.first(now, mark).await?
+                self.first(now, log_position).await?
             }
         };
         Ok(found.unwrap_or_default())
@@ -145,12 +145,12 @@ impl Db {
 
     /// Returns whether there may be changes after a log position. On SQLite the result is exact, and getting it is cheaper than reading the
     /// changes. On PostgreSQL it is always `true`.
-    pub async fn may_be_behind(&self, mark: &LogPosition) -> Result<bool> {
+    pub async fn may_be_behind(&self, log_position: &LogPosition) -> Result<bool> {
         match self.backend() {
             DbBackend::Sqlite => {
                 let last = change_log_entries::Entity::find().select_only().expr(Column::Position.max());
                 let last = self.select(last, |cells| cells.take::<Option<i64>>()).await?.pop().flatten();
-                Ok(last.unwrap_or_default() != mark.position)
+                Ok(last.unwrap_or_default() != log_position.position)
             }
             _ => Ok(true),
         }
@@ -158,26 +158,26 @@ impl Db {
 
     /// Returns the changes after a log position, from at most `limit` entries of the log. `None` if some of them were deleted, or if the
     /// position seems to belong to another database.
-    pub async fn changes_since(&self, mark: &LogPosition, limit: i64) -> Result<Option<ChangesSince>> {
+    pub async fn changes_since(&self, log_position: &LogPosition, limit: i64) -> Result<Option<ChangesSince>> {
         match self.backend() {
-            DbBackend::Sqlite => self.sqlite_changes(mark, limit).await,
-            _ if self.is_distributed() => self.distributed_changes(mark, limit, None).await,
-            _ => self.postgres_changes(mark, limit).await,
+            DbBackend::Sqlite => self.sqlite_changes(log_position, limit).await,
+            _ if self.is_distributed() => self.distributed_changes(log_position, limit, None).await,
+            _ => self.postgres_changes(log_position, limit).await,
         }
     }
 
     /// Like [`Db::changes_since`], but returns only the changes of one store. In a distributed database this needs only the node of the
     /// store. SQLite is not supported.
-    pub async fn changes_of_store_since(&self, store: &StoreId, mark: &LogPosition, limit: i64) -> Result<Option<ChangesSince>> {
-        self.distributed_changes(mark, limit, Some(store)).await
+    pub async fn changes_of_store_since(&self, store: &StoreId, log_position: &LogPosition, limit: i64) -> Result<Option<ChangesSince>> {
+        self.distributed_changes(log_position, limit, Some(store)).await
     }
 
-    async fn sqlite_changes(&self, mark: &LogPosition, limit: i64) -> Result<Option<ChangesSince>> {
+    async fn sqlite_changes(&self, log_position: &LogPosition, limit: i64) -> Result<Option<ChangesSince>> {
         // Reads one row more than `limit`, since the entry at the log position itself comes first, unless it was deleted. The reader
         // already has this entry.
         let places = limit.saturating_add(1).unsigned_abs();
         let entries = change_log_entries::Entity::find()
-            .filter(Column::Position.gte(mark.position))
+            .filter(Column::Position.gte(log_position.position))
             .order_by_asc(Column::Position)
             .limit(places)
             .into_query();
@@ -198,70 +198,70 @@ impl Db {
         let through = rows.first().map_or(0, |(through, _)| *through);
         let mut rows: Vec<(String, LoggedChange)> = rows.into_iter().filter_map(|(_, row)| row).collect();
         let known = match rows.first() {
-            Some((at, first)) if first.position == mark.position => *at == mark.witness && through <= mark.position,
-            _ => through == mark.position,
+            Some((at, first)) if first.position == log_position.position => *at == log_position.witness && through <= log_position.position,
+            _ => through == log_position.position,
         };
         if !known {
             return Ok(None);
         }
-        rows.retain(|(_, place)| place.position > mark.position);
+        rows.retain(|(_, place)| place.position > log_position.position);
         rows.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
-        let mut reached = mark.clone();
+        let mut reached = log_position.clone();
         if let Some((at, last)) = rows.last() {
             (reached.position, reached.witness) = (last.position, at.clone());
         }
         let more = is_full(rows.len(), limit);
-        Ok(Some(ChangesSince { changes: rows.into_iter().flat_map(|(_, logged)| each(logged)).collect(), mark: reached, more }))
+        Ok(Some(ChangesSince { changes: rows.into_iter().flat_map(|(_, logged)| each(logged)).collect(), log_position: reached, more }))
     }
 
     /// Returns the changes that the current snapshot shows and the snapshot of the log position did not show. Among these are changes of
     /// transactions that were in progress at the log position and have committed since. Their entries may be at positions that the reader
     /// has already passed.
-    async fn postgres_changes(&self, mark: &LogPosition, limit: i64) -> Result<Option<ChangesSince>> {
+    async fn postgres_changes(&self, log_position: &LogPosition, limit: i64) -> Result<Option<ChangesSince>> {
         let rows = self
-            .all(postgres_changes_sql(mark, limit), |cells| {
+            .all(postgres_changes_sql(log_position, limit), |cells| {
                 let (now, known, found): (String, bool, bool) = (cells.take()?, cells.take()?, cells.take()?);
                 Ok((now, known, found.then(|| logged(cells)).transpose()?))
             })
             .await?;
         let Some((now, true, _)) = rows.first() else { return Ok(None) };
         let now = now.clone();
-        Ok(Some(page_of_round(mark, &now, rows.into_iter().filter_map(|(.., row)| row).collect(), limit)))
+        Ok(Some(page_of_round(log_position, &now, rows.into_iter().filter_map(|(.., row)| row).collect(), limit)))
     }
 
     /// Like [`Db::postgres_changes`], in a distributed database: the log is on several nodes, and all other values are on the coordinator.
     /// The snapshot is taken before the log is read: the log then shows at least the changes that the snapshot shows. Whether entries were
     /// deleted is read last: before entries are deleted, `forgotten_changes` is updated, so this read notices every deletion.
-    async fn distributed_changes(&self, mark: &LogPosition, limit: i64, store: Option<&StoreId>) -> Result<Option<ChangesSince>> {
+    async fn distributed_changes(&self, log_position: &LogPosition, limit: i64, store: Option<&StoreId>) -> Result<Option<ChangesSince>> {
         let now = self.first(Sql::fixed("SELECT pg_current_snapshot()::text"), |cells| cells.take::<String>()).await?.unwrap_or_default();
-        let (end, in_progress) = unseen_of(&mark.snapshot)?;
+        let (end, in_progress) = unseen_of(&log_position.snapshot)?;
         let query = change_log_entries::Entity::find()
             .select_only()
             .columns(LOGGED)
             .filter(Expr::col(Column::TransactionId).gt(Expr::Constant(0_i64.into())))
             .filter(Condition::any().add(Column::TransactionId.gte(end)).add(among(Column::TransactionId, in_progress)))
-            .filter(Column::Position.gt(mark.position))
+            .filter(Column::Position.gt(log_position.position))
             .filter(Condition::all().add_option(store.map(|store| Column::StoreId.eq(store))))
             .order_by_asc(Column::Position)
             .limit(limit.unsigned_abs());
         let rows = self.select(query, logged).await?;
         let known = Sql::fixed(&format!("SELECT {SNAPSHOT_IS_VALID} AND {DATABASE_FINGERPRINT} = $2"))
-            .with(Param::Text(mark.snapshot.clone()))
-            .with(Param::Text(mark.witness.clone()));
+            .with(Param::Text(log_position.snapshot.clone()))
+            .with(Param::Text(log_position.witness.clone()));
         let is_known = self.first(known, |cells| cells.take()).await? == Some(true);
-        Ok(is_known.then(|| page_of_round(mark, &now, rows, limit)))
+        Ok(is_known.then(|| page_of_round(log_position, &now, rows, limit)))
     }
 }
 
-/// Makes a page from the entries that were read after the log position `mark`, on PostgreSQL. `now` is the current snapshot.
-fn page_of_round(mark: &LogPosition, now: &str, rows: Vec<LoggedChange>, limit: i64) -> ChangesSince {
-    let next = mark.next.clone().unwrap_or_else(|| now.to_owned());
+/// Makes a page from the entries that were read after the log position `log_position`, on PostgreSQL. `now` is the current snapshot.
+fn page_of_round(log_position: &LogPosition, now: &str, rows: Vec<LoggedChange>, limit: i64) -> ChangesSince {
+    let next = log_position.next.clone().unwrap_or_else(|| now.to_owned());
     let more = is_full(rows.len(), limit);
     let reached = match rows.last() {
-        Some(last) if more => LogPosition { position: last.position, next: Some(next), ..mark.clone() },
-        _ => LogPosition { position: 0, snapshot: next, next: None, ..mark.clone() },
+        Some(last) if more => LogPosition { position: last.position, next: Some(next), ..log_position.clone() },
+        _ => LogPosition { position: 0, snapshot: next, next: None, ..log_position.clone() },
     };
-    ChangesSince { changes: rows.into_iter().flat_map(each).collect(), mark: reached, more }
+    ChangesSince { changes: rows.into_iter().flat_map(each).collect(), log_position: reached, more }
 }
 
 /// Returns the transactions that a snapshot did not show: the least id that was not assigned yet, and the ids of those in progress. The
@@ -275,11 +275,11 @@ fn unseen_of(snapshot: &str) -> Result<(i64, Vec<i64>)> {
 }
 
 /// Returns the statement that reads a page of the log after a position, on PostgreSQL.
-fn postgres_changes_sql(mark: &LogPosition, limit: i64) -> Sql {
+fn postgres_changes_sql(log_position: &LogPosition, limit: i64) -> Sql {
     let unseen = |which: &str| format!("SELECT * FROM changes WHERE transaction_id > 0 AND {which} AND position > $2");
     // The first page of a round finds the unseen changes by transaction id, since there are few. Later pages of a round continue by
     // position. A first page by position would scan the whole log, even if there is nothing new.
-    let unseen = match mark.next {
+    let unseen = match log_position.next {
         // PostgreSQL would estimate a condition `transaction_id = x` from statistics. After an import, which writes many entries in one
         // transaction, it would then scan the whole log. `BETWEEN` and the order make PostgreSQL use the index `changes_by_transaction`.
         None => format!(
@@ -295,9 +295,9 @@ fn postgres_changes_sql(mark: &LogPosition, limit: i64) -> Sql {
          FROM (SELECT pg_current_snapshot() AS now, {SNAPSHOT_IS_VALID} AND {DATABASE_FINGERPRINT} = $3 AS known) s \
          LEFT JOIN (SELECT * FROM ({unseen}) u ORDER BY position LIMIT {limit}) c ON TRUE ORDER BY c.position"
     ))
-    .with(Param::Text(mark.snapshot.clone()))
-    .with(Param::Integer(mark.position))
-    .with(Param::Text(mark.witness.clone()))
+    .with(Param::Text(log_position.snapshot.clone()))
+    .with(Param::Integer(log_position.position))
+    .with(Param::Text(log_position.witness.clone()))
 }
 
 fn is_full(rows: usize, limit: i64) -> bool {
@@ -338,21 +338,21 @@ mod tests {
     async fn each_record_of_an_import_is_reported_from_few_log_entries() {
         const CONTACTS: usize = 120;
         let fixture = Fixture::alone().await;
-        let mark = fixture.db.mark().await.unwrap();
+        let log_position = fixture.db.log_position().await.unwrap();
         let mut expected: Vec<String> = (0..CONTACTS).map(|i| format!("k {i}")).collect();
         fixture.import_contacts(&expected).await;
-        let since = async |mark: &LogPosition, limit| fixture.db.changes_since(mark, limit).await.unwrap().unwrap();
-        let all = since(&mark, 10).await;
+        let since = async |log_position: &LogPosition, limit| fixture.db.changes_since(log_position, limit).await.unwrap().unwrap();
+        let all = since(&log_position, 10).await;
         let contacts = all.changes.iter().filter(|one| one.noun() == Some(crate::domain::search::SearchableKind::Contact));
         let mut got: Vec<&str> = contacts.map(|one| one.id.as_str()).collect();
         got.sort_unstable();
         expected.sort_unstable();
         assert_eq!((got, all.more), (expected.iter().map(String::as_str).collect(), false));
-        assert_eq!(since(&all.mark, 10).await.changes, []);
+        assert_eq!(since(&all.log_position, 10).await.changes, []);
         // A page may end between two entries of the import.
-        let first = since(&mark, 2).await;
+        let first = since(&log_position, 2).await;
         assert!(first.more && first.changes.len() < CONTACTS, "{first:?}");
-        let rest = since(&first.mark, 10).await;
+        let rest = since(&first.log_position, 10).await;
         assert_eq!(first.changes.len() + rest.changes.len(), all.changes.len());
     }
 
@@ -376,11 +376,11 @@ mod tests {
             ))
             .await
             .unwrap();
-        let mark = fixture.db.mark().await.unwrap();
-        let cost = fixture.db.query_cost(postgres_changes_sql(&mark, 1_000)).await;
+        let log_position = fixture.db.log_position().await.unwrap();
+        let cost = fixture.db.query_cost(postgres_changes_sql(&log_position, 1_000)).await;
         assert!(cost < 100, "{cost} rows were read to find nothing");
         in_progress.commit().await.unwrap();
-        let page = fixture.db.changes_since(&mark, 1_000).await.unwrap().unwrap();
+        let page = fixture.db.changes_since(&log_position, 1_000).await.unwrap().unwrap();
         assert_eq!(page.changes.iter().map(|change| change.id.as_str()).collect::<Vec<_>>(), ["slow"]);
     }
 
@@ -389,7 +389,7 @@ mod tests {
         let fixture = Fixture::alone().await;
         let (db, clock): (_, Arc<dyn Clock>) = (&fixture.db, Arc::new(SystemClock));
         db.follow_own_changes();
-        let mark = db.mark().await.unwrap();
+        let log_position = db.log_position().await.unwrap();
         // The second write has more changes than fit one `INSERT`.
         for ids in [0..1, 1..1_200] {
             let write = db.write(&fixture.store, &clock).await.unwrap();
@@ -400,7 +400,7 @@ mod tests {
         }
         let own = db.own_changes();
         assert_eq!(own.len(), 1_200);
-        assert_eq!(own, db.changes_since(&mark, 10_000).await.unwrap().unwrap().changes);
+        assert_eq!(own, db.changes_since(&log_position, 10_000).await.unwrap().unwrap().changes);
     }
 
     #[tokio::test]
@@ -415,9 +415,9 @@ mod tests {
             let insert = format!("INSERT INTO changes (store_id, kind, record_ids, changed_at, transaction_id) {place}");
             tx.run(&Sql::fixed(&insert)).await.unwrap();
         };
-        let since = async |mark: &LogPosition, limit| {
-            let behind = fixture.db.changes_since(mark, limit).await.unwrap().unwrap();
-            (behind.changes.into_iter().map(|change| change.id).collect::<Vec<_>>(), behind.mark)
+        let since = async |log_position: &LogPosition, limit| {
+            let behind = fixture.db.changes_since(log_position, limit).await.unwrap().unwrap();
+            (behind.changes.into_iter().map(|change| change.id).collect::<Vec<_>>(), behind.log_position)
         };
         let other = Db::open(&fixture.url, 2, None).await.unwrap();
         let (slow, slower) = (other.begin().await.unwrap(), other.begin().await.unwrap());
@@ -429,7 +429,7 @@ mod tests {
             tx.commit().await.unwrap();
         };
         write("before").await;
-        let first = fixture.db.mark().await.unwrap();
+        let first = fixture.db.log_position().await.unwrap();
         write("after").await;
         let (got, second) = since(&first, 10).await;
         assert_eq!(got, ["after"]);
@@ -440,11 +440,11 @@ mod tests {
         slower.commit().await.unwrap();
         assert_eq!(since(&third, 10).await.0, ["slower"]);
         // Reads pages of at most one entry. Every page continues at the log position where the page before it ended.
-        let (mut mark, mut all) = (first, Vec::new());
+        let (mut log_position, mut all) = (first, Vec::new());
         for _ in 0..5 {
-            let (got, next) = since(&mark, 1).await;
+            let (got, next) = since(&log_position, 1).await;
             all.extend(got);
-            mark = next;
+            log_position = next;
         }
         assert_eq!(all, ["slow", "slower", "after"]);
     }
@@ -453,13 +453,13 @@ mod tests {
     async fn a_log_position_of_another_history_is_not_recognised() {
         let fixture = Fixture::alone().await;
         fixture.import_contacts(&["one".to_owned()]).await;
-        let mark = fixture.db.mark().await.unwrap();
-        let known = async |mark: &LogPosition| fixture.db.changes_since(mark, 1).await.unwrap().is_some();
-        assert!(known(&mark).await);
-        assert!(!known(&LogPosition { witness: format!("{}0", mark.witness), ..mark.clone() }).await);
+        let log_position = fixture.db.log_position().await.unwrap();
+        let known = async |log_position: &LogPosition| fixture.db.changes_since(log_position, 1).await.unwrap().is_some();
+        assert!(known(&log_position).await);
+        assert!(!known(&LogPosition { witness: format!("{}0", log_position.witness), ..log_position.clone() }).await);
         let ahead = match fixture.db.backend() {
-            DbBackend::Sqlite => LogPosition { position: mark.position + 1, ..mark },
-            _ => LogPosition { snapshot: "2000000000:2000000000:".to_owned(), ..mark },
+            DbBackend::Sqlite => LogPosition { position: log_position.position + 1, ..log_position },
+            _ => LogPosition { snapshot: "2000000000:2000000000:".to_owned(), ..log_position },
         };
         assert!(!known(&ahead).await);
     }

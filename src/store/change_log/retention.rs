@@ -68,7 +68,7 @@ impl Db {
             }
         };
         let before = now.saturating_sub(kept);
-        let mut forgotten = 0;
+        let mut pruned = 0;
         for _ in 0..MAX_BATCHES {
             let next = change_log_entries::Entity::find()
                 .select_only()
@@ -81,14 +81,14 @@ impl Db {
                 *pass = RetentionPass::default();
                 break;
             };
-            forgotten += self.forget(pass.0, last, before).await?;
+            pruned += self.prune_entries(pass.0, last, before).await?;
             pass.0 = last;
         }
-        Ok(forgotten)
+        Ok(pruned)
     }
 
     /// Deletes the entries at positions after `after` and up to `last` that were logged before the time `before`. Returns their number.
-    async fn forget(&self, after: i64, last: i64, before: i64) -> Result<u64> {
+    async fn prune_entries(&self, after: i64, last: i64, before: i64) -> Result<u64> {
         let old = Condition::all()
             .add(Column::Position.gt(after))
             .add(Column::Position.lte(last))
@@ -115,10 +115,10 @@ impl Db {
         // One transaction, so that every snapshot shows both the deletion and the new value of `through`, or neither. The deletion comes
         // first, as in earlier versions of the program: two processes that lock in different orders could wait for each other.
         let tx = self.begin().await?;
-        let forgotten = tx.execute(&change_log_entries::Entity::delete_many().filter(old).filter(point.lte(through))).await?;
+        let pruned = tx.execute(&change_log_entries::Entity::delete_many().filter(old).filter(point.lte(through))).await?;
         tx.execute(&noted).await?;
         tx.commit().await?;
-        Ok(forgotten)
+        Ok(pruned)
     }
 
     /// Returns the condition that an entry is not among the newest, which are kept: on SQLite the newest entry of the log, on PostgreSQL
@@ -191,31 +191,31 @@ mod tests {
             write.commit().await.unwrap();
         }
 
-        async fn forget(&self, now: i64, pass: &mut RetentionPass) -> u64 {
+        async fn prune_entries(&self, now: i64, pass: &mut RetentionPass) -> u64 {
             self.db.prune_change_log(Timestamp::from_millis(now), 0, pass).await.unwrap()
         }
 
         /// Deletes entries that were logged before `at`, until `expected` entries are deleted. The deletion is retried, since running
         /// transactions of other tests delay deletions on PostgreSQL.
-        async fn forget_before(&self, at: i64, expected: usize) {
-            let (mut pass, mut forgotten) = (RetentionPass::default(), 0);
+        async fn prune_before(&self, at: i64, expected: usize) {
+            let (mut pass, mut pruned) = (RetentionPass::default(), 0);
             for _ in 0..500 {
-                forgotten += self.forget(WEEK.saturating_add(at), &mut pass).await;
-                if forgotten >= expected as u64 {
+                pruned += self.prune_entries(WEEK.saturating_add(at), &mut pass).await;
+                if pruned >= expected as u64 {
                     break;
                 }
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
-            assert_eq!(forgotten, expected as u64);
+            assert_eq!(pruned, expected as u64);
         }
 
         async fn mark_now(&self) -> LogPosition {
-            self.db.mark().await.unwrap()
+            self.db.log_position().await.unwrap()
         }
 
         /// Returns the log position of the end of the log. On PostgreSQL it first waits until all transactions with entries in the log have
         /// ended.
-        async fn mark(&self) -> LogPosition {
+        async fn log_position(&self) -> LogPosition {
             let ended = match self.db.backend() {
                 DbBackend::Sqlite => "SELECT TRUE".to_owned(),
                 _ => format!("SELECT COALESCE(MAX(transaction_id), 0) < {OLDEST_RUNNING_ID} FROM changes"),
@@ -228,8 +228,8 @@ mod tests {
 
         /// Returns the number of changes after a log position. `None` if some of them were deleted or the position belongs to another
         /// database.
-        async fn changes_after(&self, mark: &LogPosition) -> Option<usize> {
-            Some(self.db.changes_since(mark, 10_000).await.unwrap()?.changes.len())
+        async fn changes_after(&self, log_position: &LogPosition) -> Option<usize> {
+            Some(self.db.changes_since(log_position, 10_000).await.unwrap()?.changes.len())
         }
     }
 
@@ -239,35 +239,35 @@ mod tests {
     async fn old_log_entries_are_deleted_and_the_newest_is_kept() {
         const OLD: usize = 1200;
         let fixture = Fixture::alone().await;
-        let first = fixture.mark().await;
+        let first = fixture.log_position().await;
         fixture.log("s", 7, 0..OLD).await;
-        let second = fixture.mark().await;
+        let second = fixture.log_position().await;
         fixture.log("s", 10, OLD..OLD + 3).await;
         assert_eq!(fixture.changes_after(&first).await, Some(OLD + 3));
-        assert_eq!(fixture.forget(WEEK + 7, &mut RetentionPass::default()).await, 0);
-        let last = fixture.mark().await;
-        fixture.forget_before(10, OLD).await;
+        assert_eq!(fixture.prune_entries(WEEK + 7, &mut RetentionPass::default()).await, 0);
+        let last = fixture.log_position().await;
+        fixture.prune_before(10, OLD).await;
         assert_eq!(fixture.changes_after(&first).await, None);
         assert_eq!(fixture.changes_after(&second).await, Some(3));
         assert_eq!(fixture.changes_after(&last).await, Some(0));
         let sqlite = fixture.db.backend() == DbBackend::Sqlite;
-        fixture.forget_before(i64::MAX, if sqlite { 2 } else { 0 }).await;
+        fixture.prune_before(i64::MAX, if sqlite { 2 } else { 0 }).await;
         assert_eq!(fixture.changes_after(&last).await, Some(0));
-        assert_eq!(fixture.changes_after(&fixture.mark().await).await, Some(0));
+        assert_eq!(fixture.changes_after(&fixture.log_position().await).await, Some(0));
     }
 
     #[tokio::test]
     async fn a_reader_behind_deleted_log_entries_is_refused_between_pages() {
         let fixture = Fixture::alone().await;
-        let first = fixture.db.mark().await.unwrap();
+        let first = fixture.db.log_position().await.unwrap();
         for at in 0..9 {
             fixture.log("s", at, 0..1).await;
         }
         let begun = fixture.db.changes_since(&first, 3).await.unwrap().unwrap();
         assert_eq!((begun.changes.len(), begun.more), (3, true));
-        assert_eq!(fixture.changes_after(&begun.mark).await, Some(6));
-        fixture.forget_before(5, 5).await;
-        assert_eq!(fixture.changes_after(&begun.mark).await, None);
+        assert_eq!(fixture.changes_after(&begun.log_position).await, Some(6));
+        fixture.prune_before(5, 5).await;
+        assert_eq!(fixture.changes_after(&begun.log_position).await, None);
     }
 
     #[tokio::test]
@@ -280,27 +280,27 @@ mod tests {
         fixture.log("s", 2, 0..2).await;
         fixture.log("s", 3, 2..3).await;
         let sqlite = fixture.db.backend() == DbBackend::Sqlite;
-        fixture.forget_before(4, if sqlite { kept + 2 } else { 2 }).await;
+        fixture.prune_before(4, if sqlite { kept + 2 } else { 2 }).await;
     }
 
     #[tokio::test]
     async fn a_log_position_stays_valid_after_its_entry_is_deleted() {
         let fixture = Fixture::alone().await;
         fixture.log("s", 1, 0..1).await;
-        let mark = fixture.mark().await;
+        let log_position = fixture.log_position().await;
         fixture.log("s", 2, 1..2).await;
-        fixture.forget_before(3, 1).await;
-        assert_eq!(fixture.changes_after(&mark).await, Some(1));
+        fixture.prune_before(3, 1).await;
+        assert_eq!(fixture.changes_after(&log_position).await, Some(1));
     }
 
     #[tokio::test]
     async fn an_entry_with_a_future_time_does_not_prevent_deletion_of_others() {
         let fixture = Fixture::alone().await;
-        let first = fixture.mark().await;
+        let first = fixture.log_position().await;
         fixture.log("s", i64::MAX / 2, 0..1).await;
         fixture.log("s", 1, 1..4).await;
         fixture.log("s", 2, 4..5).await;
-        fixture.forget_before(3, 3).await;
+        fixture.prune_before(3, 3).await;
         assert_eq!(fixture.changes_after(&first).await, None);
     }
 
@@ -311,21 +311,21 @@ mod tests {
             return;
         }
         fixture.log("s", 1, 0..3).await;
-        let before = fixture.mark().await;
+        let before = fixture.log_position().await;
         fixture.execute("UPDATE changes SET transaction_id = transaction_id + 1000000000").await.unwrap();
         assert_eq!(fixture.changes_after(&fixture.mark_now().await).await, Some(3));
         fixture.execute("UPDATE forgotten_changes SET through = 1000000000").await.unwrap();
         assert_eq!(fixture.changes_after(&fixture.mark_now().await).await, None);
         fixture.db.assign_local_transaction_ids().await.unwrap();
         assert_eq!(fixture.changes_after(&before).await, Some(3));
-        let mark = fixture.mark().await;
-        assert_eq!(fixture.changes_after(&mark).await, Some(0));
+        let log_position = fixture.log_position().await;
+        assert_eq!(fixture.changes_after(&log_position).await, Some(0));
         fixture.log("s", 2, 3..4).await;
         fixture.db.assign_local_transaction_ids().await.unwrap();
-        assert_eq!(fixture.changes_after(&mark).await, Some(1));
+        assert_eq!(fixture.changes_after(&log_position).await, Some(1));
         fixture.execute("ALTER TABLE changes RENAME TO former").await.unwrap();
         fixture.execute("CREATE TABLE changes (LIKE former INCLUDING ALL)").await.unwrap();
-        assert_eq!(fixture.changes_after(&mark).await, None);
-        assert_eq!(fixture.changes_after(&fixture.mark().await).await, Some(0));
+        assert_eq!(fixture.changes_after(&log_position).await, None);
+        assert_eq!(fixture.changes_after(&fixture.log_position().await).await, Some(0));
     }
 }

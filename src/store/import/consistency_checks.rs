@@ -86,7 +86,7 @@ impl Import {
     /// accounts, and that the store has no more contact fields than allowed. `Import::complete_tickets` must have run before.
     pub(super) async fn check_copied_values(&self) -> Result<ImportResult> {
         let store = || [self.store.as_str().into()];
-        let whole_store = self.accounts_came && self.held(RecordKind::Conversation);
+        let whole_store = self.accounts_came && self.had_records(RecordKind::Conversation);
         let scope = if whole_store { "" } else { " AND c.id IN (SELECT id FROM import_touched)" };
         let sql = format!(
             "SELECT c.id, c.channel, a.channel, a.id FROM conversations c JOIN accounts a ON a.store_id = c.store_id AND a.id = c.account_id \

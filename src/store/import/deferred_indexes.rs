@@ -64,7 +64,7 @@ impl Import {
     /// Builds the indexes by which SQLite finds earlier records that refer to records of this batch, if there may be such earlier records.
     /// Then adds the kinds of the batch's records to `Import::came`, for the next batches.
     pub(super) async fn build_referencing_indexes(&mut self, batch: &Batch) -> Result<()> {
-        let before = |kinds: &[RecordKind]| kinds.iter().any(|kind| self.came.contains(kind) || self.held(*kind));
+        let before = |kinds: &[RecordKind]| kinds.iter().any(|kind| self.came.contains(kind) || self.had_records(*kind));
         let contacts = !batch.contacts.is_empty() && before(&[RecordKind::Conversation]);
         let conversations = !batch.conversations.is_empty() && before(&[RecordKind::Ticket, RecordKind::Message, RecordKind::Comment]);
         for (kind, empty) in [

@@ -100,7 +100,7 @@ impl Import {
              WHERE tickets.store_id = ? AND tickets.id = i.id AND c.store_id = tickets.store_id AND c.id = tickets.conversation_id \
              AND (tickets.channel = '' OR tickets.account_id = '' OR tickets.contact_id = '')";
         self.run(sql, [self.store.as_str().into()]).await?;
-        if !self.held(RecordKind::Ticket) || !self.held(RecordKind::Conversation) {
+        if !self.had_records(RecordKind::Ticket) || !self.had_records(RecordKind::Conversation) {
             return Ok(());
         }
         // PostgreSQL is slow with `NOT IN` if the import has many tickets. Citus does not support this `NOT EXISTS`.

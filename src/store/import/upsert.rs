@@ -170,7 +170,7 @@ impl Import {
             rule: "",
             claims: claims.collect(),
         };
-        if self.held(RecordKind::Conversation) {
+        if self.had_records(RecordKind::Conversation) {
             self.cache_accounts(lines.iter().map(|line| line.record.id.as_str())).await?;
             self.realign |= lines
                 .iter()
@@ -179,7 +179,7 @@ impl Import {
         self.clear(RecordKind::Conversation, "conversation_labels", "conversation_id", lines.iter().map(|line| line.record.id.as_str()))
             .await?;
         self.touch(lines.iter().map(|line| line.record.id.as_str())).await?;
-        if self.held(RecordKind::Conversation) {
+        if self.had_records(RecordKind::Conversation) {
             let retitled = self.retitled(&lines).await?;
             self.change(RETITLED, retitled.iter().copied()).await?;
         }
@@ -230,7 +230,7 @@ impl Import {
                 claims: open.collect(),
             },
         ];
-        if self.held(RecordKind::Ticket) {
+        if self.had_records(RecordKind::Ticket) {
             self.touch_former(RecordKind::Ticket, lines.iter().map(|line| line.record.ticket.id.as_str())).await?;
         }
         self.clear(RecordKind::Ticket, "ticket_field_values", "ticket_id", lines.iter().map(|line| line.record.ticket.id.as_str())).await?;
@@ -286,7 +286,7 @@ impl Import {
             rule: "",
             claims: claims.collect(),
         };
-        if self.held(RecordKind::Message) {
+        if self.had_records(RecordKind::Message) {
             self.touch_former(RecordKind::Message, lines.iter().map(|line| line.record.id.as_str())).await?;
         }
         self.touch(conversations.iter().copied()).await?;
@@ -333,7 +333,7 @@ impl Import {
         let names: Vec<String> = columns.iter().map(name).collect();
         let replaced: Vec<String> =
             names.iter().filter(|name| !keys.contains(name)).map(|name| format!("{name} = excluded.{name}")).collect();
-        let replace = match (self.held(kind), replaced.is_empty()) {
+        let replace = match (self.had_records(kind), replaced.is_empty()) {
             // The store had no records of this kind, and the import contains each id once, so there is nothing to replace. With an ON
             // CONFLICT clause PostgreSQL would search for an existing row before each insertion.
             (false, _) => String::new(),
@@ -353,7 +353,7 @@ impl Import {
     async fn creation_times(&mut self, kind: RecordKind, records: Vec<(&str, Option<Timestamp>)>) -> Result<Vec<i64>> {
         let bare: Vec<&str> = records.iter().filter(|(_, at)| at.is_none()).map(|(id, _)| *id).collect();
         let mut stored: HashMap<String, i64> = HashMap::new();
-        if !bare.is_empty() && self.held(kind) {
+        if !bare.is_empty() && self.had_records(kind) {
             let Bulk { sql, runs } = bulk_statements::among(self.backend, bare.iter().copied());
             let sql = format!("SELECT id, created_at FROM {} WHERE store_id = ? AND id {sql}", table(kind));
             stored.extend(self.of_store(&sql, runs, |cells| Ok((text(cells)?, cells.take()?))).await?);
@@ -388,7 +388,7 @@ impl Import {
 
     /// Deletes the rows of `table` that belong to records which are about to be replaced, such as the members of a team.
     async fn clear(&self, kind: RecordKind, table: &str, column: &str, ids: impl Iterator<Item = &str>) -> Result<()> {
-        if !self.held(kind) {
+        if !self.had_records(kind) {
             return Ok(());
         }
         let Bulk { sql, runs } = bulk_statements::among(self.backend, ids);

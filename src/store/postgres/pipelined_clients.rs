@@ -100,7 +100,7 @@ impl PipelinedConnections {
 
     /// Runs a read-only statement, and passes its rows to `to`, one by one.
     pub async fn each_row(&self, sql: &Sql, to: &mut dyn RowSink) -> Result<()> {
-        if !matches!(sql.reach(), RowBound::Keys) {
+        if !matches!(sql.row_bound(), RowBound::Keys) {
             return self.0.kept.each_row(sql, to).await;
         }
         let line = self.line();

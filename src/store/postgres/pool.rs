@@ -205,7 +205,7 @@ impl ConnectionPool {
 /// Tests that a server accepts connections, and that its database has the encoding UTF8, which can store every text. Waits for a server
 /// that is starting: for [`SAID`], and then for up to `patience`. Finds out whether a connection pooler is in front of the server, and
 /// records the result in `server`.
-pub(in crate::store) async fn reach(server: &Server, patience: Duration) -> Result<()> {
+pub(in crate::store) async fn check_reachable(server: &Server, patience: Duration) -> Result<()> {
     let mut connecting = pin!(server.connect_with_retry(RowLength::Short));
     let reached = match timeout(SAID, &mut connecting).await {
         Ok(reached) => reached,

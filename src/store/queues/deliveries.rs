@@ -89,8 +89,8 @@ impl Write {
         let logged = Condition::all()
             .add_option(self.on_postgres().then(|| attempts::Column::StoreId.eq(self.store())))
             .add(attempts::Column::Position.in_subquery(logged.into_query()));
-        let forgotten = self.execute(&deliveries::Entity::delete_many().filter(settled)).await?;
-        Ok(forgotten + self.execute(&attempts::Entity::delete_many().filter(logged)).await?)
+        let pruned = self.execute(&deliveries::Entity::delete_many().filter(settled)).await?;
+        Ok(pruned + self.execute(&attempts::Entity::delete_many().filter(logged)).await?)
     }
 
     /// Queues an event that was made to test the endpoint.

@@ -120,7 +120,7 @@ impl Write {
     }
 
     /// Deletes at most `limit` drafts that were made before a time.
-    pub async fn forget_drafts(&self, before: Timestamp, limit: u64) -> Result<()> {
+    pub async fn prune_drafts(&self, before: Timestamp, limit: u64) -> Result<()> {
         let old = drafts::Entity::find()
             .select_only()
             .column(drafts::Column::Id)

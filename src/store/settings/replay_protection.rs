@@ -34,9 +34,9 @@ impl Db {
             return Ok(0);
         }
         let tx = self.begin().await?;
-        let forgotten = tx.execute(&accepted_signatures::Entity::delete_many().filter(expired)).await?;
+        let pruned = tx.execute(&accepted_signatures::Entity::delete_many().filter(expired)).await?;
         tx.commit().await?;
-        Ok(forgotten)
+        Ok(pruned)
     }
 }
 

@@ -116,7 +116,7 @@ impl Readers {
         if self.unbounded.is_closed() {
             return Err(closed());
         }
-        let inline = match sql.reach() {
+        let inline = match sql.row_bound() {
             RowBound::Keys => self.run(self.inline_idle.here(), &sql, &decode, None)?,
             RowBound::Rows => self.run(
                 self.inline_idle.here(),

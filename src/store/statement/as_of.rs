@@ -165,7 +165,7 @@ pub(in crate::store) struct MovingList<'a, M> {
 
 impl Db {
     /// Returns a page of an as-of pagination, without a total.
-    pub(in crate::store) async fn walk<T, M>(&self, list: MovingList<'_, M>, page: &PageRequest) -> Result<Page<T>>
+    pub(in crate::store) async fn page_without_total<T, M>(&self, list: MovingList<'_, M>, page: &PageRequest) -> Result<Page<T>>
     where
         T: MovingRow + Send + 'static,
         M: FnOnce(&mut Sql),
@@ -179,10 +179,10 @@ impl Db {
         }
     }
 
-    /// Like [`Db::walk`], with a total if the request wants one. `push_total` adds the SQL of the total, which reads counters that triggers
-    /// maintain. In this SQL, as in the list's conditions, `$1` is the id of the store. The statement of a first page also returns the
-    /// total: that saves a statement, and page and total are from the same snapshot.
-    pub(in crate::store) async fn walk_with<T, M>(
+    /// Like [`Db::page_without_total`], with a total if the request wants one. `push_total` adds the SQL of the total, which reads counters
+    /// that triggers maintain. In this SQL, as in the list's conditions, `$1` is the id of the store. The statement of a first page also
+    /// returns the total: that saves a statement, and page and total are from the same snapshot.
+    pub(in crate::store) async fn page_with_kept_total<T, M>(
         &self,
         mut list: MovingList<'_, M>,
         page: &PageRequest,
@@ -208,11 +208,16 @@ impl Db {
         self.first_page(&list.source, list.conditions, page, Some(Total::Kept(&total))).await
     }
 
-    /// Like [`Db::walk`], with a total if the request wants one. The SQL `count` counts the rows, unless the first page is the whole list.
-    /// The first page and its total come from one statement, so that both are from the same snapshot. This statement contains `count` as a
-    /// subquery, and both use the same parameters `$1`, `$2`, …. So the bound values of the list's conditions must begin with those of
-    /// `count`.
-    pub(in crate::store) async fn walk_counting<T, M>(&self, list: MovingList<'_, M>, page: &PageRequest, count: Sql) -> Result<Page<T>>
+    /// Like [`Db::page_without_total`], with a total if the request wants one. The SQL `count` counts the rows, unless the first page is
+    /// the whole list. The first page and its total come from one statement, so that both are from the same snapshot. This statement
+    /// contains `count` as a subquery, and both use the same parameters `$1`, `$2`, …. So the bound values of the list's conditions must
+    /// begin with those of `count`.
+    pub(in crate::store) async fn page_with_counted_total<T, M>(
+        &self,
+        list: MovingList<'_, M>,
+        page: &PageRequest,
+        count: Sql,
+    ) -> Result<Page<T>>
     where
         T: MovingRow + Send + 'static,
         M: FnOnce(&mut Sql),
@@ -225,7 +230,7 @@ impl Db {
         self.first_page(&source, conditions, page, Some(Total::Counted(count.as_str()))).await
     }
 
-    /// Like [`Db::walk`], with a total if the request wants one. A separate statement, `count`, counts the rows.
+    /// Like [`Db::page_without_total`], with a total if the request wants one. A separate statement, `count`, counts the rows.
     async fn page_with_separate_count<T, M>(
         &self,
         list: MovingList<'_, M>,
@@ -237,7 +242,7 @@ impl Db {
         M: FnOnce(&mut Sql),
     {
         let total = if page.count { Some(self.count(count()).await?) } else { None };
-        Ok(Page { total, ..self.walk(list, page).await? })
+        Ok(Page { total, ..self.page_without_total(list, page).await? })
     }
 
     /// Returns the first page. Its cursors name the snapshot.
@@ -245,16 +250,16 @@ impl Db {
     where
         T: MovingRow + Send + 'static,
     {
-        let moment = if self.backend() == DbBackend::Sqlite { SQLITE_SNAPSHOT } else { POSTGRES_SNAPSHOT };
+        let snapshot = if self.backend() == DbBackend::Sqlite { SQLITE_SNAPSHOT } else { POSTGRES_SNAPSHOT };
         let (size, is_counted) = (page.size, total.is_some());
         let sql = match total {
-            None => page_sql::<T>(source, conditions, page, Some(moment)),
-            Some(Total::Kept(total)) => page_sql::<T>(source, conditions, page, Some(&format!("{moment}, {total}"))),
+            None => page_sql::<T>(source, conditions, page, Some(snapshot)),
+            Some(Total::Kept(total)) => page_sql::<T>(source, conditions, page, Some(&format!("{snapshot}, {total}"))),
             Some(Total::Counted(count)) => {
                 let mut sql = page_sql::<T>(source, conditions, page, Some(&format!("{} AS place_at", sort_column::<T>(source))));
                 let columns = T::columns();
                 sql.text = format!(
-                    "WITH page AS MATERIALIZED ({}) SELECT {columns}, {moment}, (SELECT CASE WHEN COUNT(*) > {size} THEN ({count}) \
+                    "WITH page AS MATERIALIZED ({}) SELECT {columns}, {snapshot}, (SELECT CASE WHEN COUNT(*) > {size} THEN ({count}) \
                      ELSE COUNT(*) END FROM page) FROM page ORDER BY place_at DESC, id DESC",
                     sql.text
                 );
@@ -282,7 +287,7 @@ impl Db {
         M: FnOnce(&mut Sql),
     {
         let MovingList { source, mut conditions, moved } = list;
-        let committed = Committed::read(as_of).ok_or_else(|| Error::Damaged("a cursor names no moment of this database".to_owned()))?;
+        let committed = Committed::read(as_of).ok_or_else(|| Error::Damaged("a cursor names no snapshot of this database".to_owned()))?;
         conditions.push(" AND ");
         committed.push_unmoved(&mut conditions, T::table(), source.order.map_or("id", |(_, id)| id));
         let store = conditions.params().first().cloned();

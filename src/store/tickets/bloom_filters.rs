@@ -348,7 +348,7 @@ mod tests {
         fn values_that_pass_a_field_test_pass_its_pre_filter(has in values(), others in values(), also in values(), field in ".*", more in "[a-z]") {
             let field = FieldId::from(field);
             let marks: FieldBloomBits = [FieldBloomBits::of(&field, &has), FieldBloomBits::of(&more.into(), &also)].into_iter().collect();
-            let passes = |test| BloomPreFilter::of(&field, &test).all(|sieve| sieve.passes(marks));
+            let passes = |test| BloomPreFilter::of(&field, &test).all(|pre_filter| pre_filter.passes(marks));
             for one in &has {
                 let mut wanted = others.clone();
                 wanted.push(one.clone());
@@ -369,7 +369,7 @@ mod tests {
         fn numbers_within_bounds_pass_the_pre_filter_of_these_bounds(number in number(), least in number(), most in number(), field in ".*") {
             let field = FieldId::from(field);
             let marks = FieldBloomBits::of(&field, [&Comparable::Number(number)]);
-            let passes = |test| BloomPreFilter::of(&field, &test).all(|sieve| sieve.passes(marks));
+            let passes = |test| BloomPreFilter::of(&field, &test).all(|pre_filter| pre_filter.passes(marks));
             prop_assert!(passes(Test::Above(least)) || number <= least);
             prop_assert!(passes(Test::Below(most)) || number >= most);
             prop_assert!(passes(Test::Between(least, most)) || number < least || number > most);
@@ -384,7 +384,7 @@ mod tests {
         fn labels_that_match_a_filter_pass_its_pre_filter(has in prop::collection::vec(".*", 1..5), others in prop::collection::vec(".*", 0..5)) {
             let has: Vec<LabelId> = has.into_iter().map(LabelId::from).collect();
             let marks = FieldBloomBits { field_marks: BloomBits::of_labels(&has), ..FieldBloomBits::default() };
-            let passes = |operator, label_ids| BloomPreFilter::of_labels(&LabelFilter { operator, label_ids }).is_none_or(|sieve| sieve.passes(marks));
+            let passes = |operator, label_ids| BloomPreFilter::of_labels(&LabelFilter { operator, label_ids }).is_none_or(|wanted| wanted.passes(marks));
             prop_assert!(passes(LabelOperator::ContainsAll, has.clone()));
             let others: Vec<LabelId> = others.into_iter().map(LabelId::from).chain(has.first().cloned()).collect();
             prop_assert!(passes(LabelOperator::ContainsAny, others));
@@ -425,9 +425,9 @@ mod tests {
         let tickets: Vec<FieldBloomBits> =
             (0..1000).map(|n| FieldBloomBits::of(&field, &[0, 1, 2, 3].map(|i| number(4 * n + i)))).collect();
         let among = |tickets: &[FieldBloomBits], test| {
-            let sieves: Vec<BloomPreFilter> = BloomPreFilter::of(&field, &test).collect();
-            assert!(!sieves.is_empty(), "{test:?}");
-            tickets.iter().filter(|marks| sieves.iter().all(|sieve| sieve.passes(**marks))).count()
+            let pre_filters: Vec<BloomPreFilter> = BloomPreFilter::of(&field, &test).collect();
+            assert!(!pre_filters.is_empty(), "{test:?}");
+            tickets.iter().filter(|marks| pre_filters.iter().all(|pre_filter| pre_filter.passes(**marks))).count()
         };
         let through = |test| among(&tickets, test);
         let (one, many) = (through(Test::AnyOf(vec![number(0)])), through(Test::AnyOf((0..20).map(number).collect())));
@@ -440,7 +440,7 @@ mod tests {
         let spread = |n: u32| Comparable::Number(f64::from(n).exp2());
         assert!(BloomPreFilter::of(&field, &Test::AnyOf((0..21).map(spread).collect())).next().is_none());
         let breadths = |values: Vec<Comparable>| {
-            BloomPreFilter::of(&field, &Test::AnyOf(values)).map(|sieve| sieve.choice_count()).collect::<Vec<_>>()
+            BloomPreFilter::of(&field, &Test::AnyOf(values)).map(|pre_filter| pre_filter.choice_count()).collect::<Vec<_>>()
         };
         let numbers = |least: u32, most: u32| breadths((least..=most).map(number).collect());
         // The expected numbers are the numbers of choices of the pre-filters. Few other whole numbers have the magnitudes of 0 to 99, of 0
@@ -464,9 +464,9 @@ mod tests {
         assert!((12..60).contains(&beginning), "{beginning}");
         let labels: Vec<LabelId> = (0..1000).map(|number| format!("label {number}").into()).collect();
         let wanted = LabelFilter { operator: LabelOperator::ContainsAny, label_ids: vec![labels[0].clone()] };
-        let sieve = BloomPreFilter::of_labels(&wanted).unwrap();
+        let pre_filter = BloomPreFilter::of_labels(&wanted).unwrap();
         let of = |label| FieldBloomBits { field_marks: BloomBits::of_labels([label]), ..FieldBloomBits::default() };
-        let labelled = labels.iter().filter(|label| sieve.passes(of(*label))).count();
+        let labelled = labels.iter().filter(|label| pre_filter.passes(of(*label))).count();
         assert!((1..10).contains(&labelled), "{labelled}");
     }
 }

@@ -59,7 +59,7 @@ const LOOKUP_COST_ON_POSTGRES: i64 = 10;
 impl Db {
     /// Of the filter's conditions that have an index, returns the one that the fewest tickets fulfil. `None`: more than `few` tickets
     /// fulfil each of them, or the tickets to read already form a list of their own (those of a conversation or, on SQLite, of a label).
-    pub(in crate::store) async fn start<'a>(
+    pub(in crate::store) async fn find_driving_condition<'a>(
         &self,
         store: &StoreId,
         filter: &'a TicketFilter,
@@ -71,24 +71,24 @@ impl Db {
         if filter.conversation_id.is_some() {
             return Ok(None);
         }
-        let named = indexable_conditions(sqlite, filter, shown, tests).into_iter().map(|start| {
+        let named = indexable_conditions(sqlite, filter, shown, tests).into_iter().map(|condition| {
             let mut source = Sql::of(store, &few.to_string());
-            self.push_source(&mut source, &start, shown);
-            (self.broad().key(&source), start)
+            self.push_source(&mut source, &condition, shown);
+            (self.broad_conditions().key(&source), condition)
         });
-        let mut starts: Vec<(u64, DrivingCondition<'_>)> = named.filter(|(key, _)| !self.broad().contains(*key)).collect();
-        if starts.is_empty() {
+        let mut candidates: Vec<(u64, DrivingCondition<'_>)> = named.filter(|(key, _)| !self.broad_conditions().contains(*key)).collect();
+        if candidates.is_empty() {
             return Ok(None);
         }
         let mut sql = Sql::of(store, "SELECT ");
         if few > self.few_tickets() {
             sql.unbounded();
         }
-        for (i, (_, start)) in starts.iter().enumerate() {
+        for (i, (_, condition)) in candidates.iter().enumerate() {
             if i > 0 {
                 sql.push(", ");
             }
-            if let DrivingCondition::Labels(labels) = start {
+            if let DrivingCondition::Labels(labels) = condition {
                 // If more than `few` conversations have the labels, the condition counts as one that many tickets fulfil, without a look-up
                 // of their tickets.
                 sql.push("CASE WHEN (SELECT COUNT(*) FROM (SELECT 1 FROM conversation_labels l WHERE l.store_id = $1 AND l.label_id IN ");
@@ -96,24 +96,24 @@ impl Db {
                 sql.push(" THEN ").integer(few + 1).push(" ELSE ");
             }
             sql.push("(SELECT COUNT(*) FROM (SELECT 1");
-            self.push_source(&mut sql, start, shown);
+            self.push_source(&mut sql, condition, shown);
             sql.limit(few + 1).push(") AS few)");
-            if let DrivingCondition::Labels(_) = start {
+            if let DrivingCondition::Labels(_) = condition {
                 sql.push(" END");
             }
         }
-        let number = starts.len();
+        let number = candidates.len();
         let counts = self.first(sql, move |cells| (0..number).map(|_| cells.take::<i64>()).collect::<Result<Vec<_>>>()).await?;
         let mut fewest = None;
         for (at, count) in counts.unwrap_or_default().into_iter().enumerate() {
             if count > few {
-                self.broad().insert(starts[at].0);
+                self.broad_conditions().insert(candidates[at].0);
             } else if fewest.is_none_or(|(fewest, _)| count < fewest) {
                 fewest = Some((count, at));
             }
         }
-        let fewest = fewest.map(|(_, at)| starts.swap_remove(at).1);
-        Ok(fewest.filter(|start| !matches!(start, DrivingCondition::Label(_))))
+        let fewest = fewest.map(|(_, at)| candidates.swap_remove(at).1);
+        Ok(fewest.filter(|condition| !matches!(condition, DrivingCondition::Label(_))))
     }
 
     /// Returns the greatest number of tickets that counts as few for a page.
@@ -134,8 +134,8 @@ impl Db {
     }
 
     /// Returns a condition whose index can drive the statement of the total: one that fewer tickets fulfil than a certain share of the
-    /// list. Called if [`Db::start`] found no condition for the page. Returns `None` for a filter by a conversation or by assignees: the
-    /// tickets of a conversation or an assignee already form a list of their own, usually a short list.
+    /// list. Called if [`Db::find_driving_condition`] found no condition for the page. Returns `None` for a filter by a conversation or by
+    /// assignees: the tickets of a conversation or an assignee already form a list of their own, usually a short list.
     pub(in crate::store) async fn find_driving_condition_of_total<'a>(
         &self,
         store: &StoreId,
@@ -150,33 +150,33 @@ impl Db {
             return Ok(None);
         }
         match self.few_tickets_for_total(self.ticket_total(store, shown, filter.is_spam, now).await?) {
-            few if few > self.few_tickets() => self.start(store, filter, shown, tests, few).await,
+            few if few > self.few_tickets() => self.find_driving_condition(store, filter, shown, tests, few).await,
             _ => Ok(None),
         }
     }
 
-    /// Restricts a statement to the tickets that fulfil `start`: on SQLite by a condition that is added to `sql`, on PostgreSQL by a
+    /// Restricts a statement to the tickets that fulfil `condition`: on SQLite by a condition that is added to `sql`, on PostgreSQL by a
     /// subquery in the returned table. Returns the SQL of the table to read, which makes the database look up tickets by their ids.
     pub(in crate::store) fn push_driving_condition(
         &self,
         sql: &mut Sql,
-        start: &DrivingCondition<'_>,
+        condition: &DrivingCondition<'_>,
         shown: ShownTickets,
     ) -> Cow<'static, str> {
-        let ids = match start {
+        let ids = match condition {
             DrivingCondition::Value(_) => "v.ticket_id",
             DrivingCondition::Label(_) => "l.ticket_id",
             DrivingCondition::Labels(_) | DrivingCondition::Assignees(_) => "t.id",
         };
         if self.backend() == DbBackend::Sqlite {
             sql.push(" AND id IN (SELECT ").push(ids);
-            self.push_source(sql, start, shown);
+            self.push_source(sql, condition, shown);
             sql.push(")");
             // `sqlite_autoindex_tickets_1` is the index of the primary key.
             return "tickets INDEXED BY sqlite_autoindex_tickets_1".into();
         }
         let end = sql.as_str().len();
-        self.push_source(sql, start, shown);
+        self.push_source(sql, condition, shown);
         let source = sql.split_off(end);
         // `LATERAL` makes PostgreSQL look up each ticket by its id. With an array of ids instead, PostgreSQL may scan an assignee's whole
         // list for each id.
@@ -187,9 +187,9 @@ impl Db {
         .into()
     }
 
-    /// Adds the `FROM` and `WHERE` clauses that select the tickets that fulfil `start`, on SQLite with the indexes to use.
-    fn push_source(&self, sql: &mut Sql, start: &DrivingCondition<'_>, shown: ShownTickets) {
-        match start {
+    /// Adds the `FROM` and `WHERE` clauses that select the tickets that fulfil `condition`, on SQLite with the indexes to use.
+    fn push_source(&self, sql: &mut Sql, condition: &DrivingCondition<'_>, shown: ShownTickets) {
+        match condition {
             DrivingCondition::Value(test) => self.push_values(sql, test),
             DrivingCondition::Labels(labels) => {
                 let (sqlite, open) = (self.backend() == DbBackend::Sqlite, shown == ShownTickets::Open);
@@ -235,21 +235,21 @@ fn indexable_conditions<'a>(
     tests: &'a [FieldTest],
 ) -> Vec<DrivingCondition<'a>> {
     let indexed = |test: &&FieldTest| !matches!(test.test, Test::Present | Test::Absent | Test::NoneOf(_) | Test::Contains(_));
-    let mut starts: Vec<DrivingCondition<'_>> = tests.iter().filter(indexed).map(DrivingCondition::Value).collect();
+    let mut conditions: Vec<DrivingCondition<'_>> = tests.iter().filter(indexed).map(DrivingCondition::Value).collect();
     if let Some(labels) = &filter.labels {
         let ids = labels.label_ids.iter().map(|id| id.as_str());
         match (labels.operator, single_label(filter, shown).filter(|_| sqlite)) {
             (LabelOperator::DoesNotContainAny, _) => {}
-            (_, Some(label)) => starts.push(DrivingCondition::Label(label.as_str())),
-            (LabelOperator::ContainsAny, None) => starts.push(DrivingCondition::Labels(ids.collect())),
-            (LabelOperator::ContainsAll, None) => starts.extend(ids.map(|id| DrivingCondition::Labels(BTreeSet::from([id])))),
+            (_, Some(label)) => conditions.push(DrivingCondition::Label(label.as_str())),
+            (LabelOperator::ContainsAny, None) => conditions.push(DrivingCondition::Labels(ids.collect())),
+            (LabelOperator::ContainsAll, None) => conditions.extend(ids.map(|id| DrivingCondition::Labels(BTreeSet::from([id])))),
         }
     }
     // For one assignee, an index holds the tickets in list order. For several assignees, PostgreSQL chooses an index by its statistics.
     if sqlite && filter.assignee_user_ids.len() > 1 {
-        starts.push(DrivingCondition::Assignees(filter.assignee_user_ids.iter().map(|id| id.as_str()).collect()));
+        conditions.push(DrivingCondition::Assignees(filter.assignee_user_ids.iter().map(|id| id.as_str()).collect()));
     }
-    starts
+    conditions
 }
 
 #[cfg(test)]
@@ -272,11 +272,11 @@ mod tests {
             labels: Some(LabelFilter { operator: LabelOperator::ContainsAny, label_ids: ids.iter().map(|id| (*id).into()).collect() }),
             ..TicketFilter::default()
         };
-        // Returns the number of statements that `Db::start` runs, and whether it returns a condition.
+        // Returns the number of statements that `Db::find_driving_condition` runs, and whether it returns a condition.
         let asked = async |store: &StoreId, filter: &TicketFilter, tests: &[FieldTest]| {
             let before = statements.load(Ordering::Relaxed);
-            let start = db.start(store, filter, ShownTickets::Closed, tests, db.few_tickets()).await.unwrap();
-            (statements.load(Ordering::Relaxed) - before, start.is_some())
+            let condition = db.find_driving_condition(store, filter, ShownTickets::Closed, tests, db.few_tickets()).await.unwrap();
+            (statements.load(Ordering::Relaxed) - before, condition.is_some())
         };
         let (store, none) = (&fixture.store, TicketFilter::default());
         let (half, more, nobody) = (field(Test::Below(50.0)), field(Test::Below(51.0)), field(Test::Above(1000.0)));
@@ -296,7 +296,7 @@ mod tests {
             assert_eq!(asked(store, &labels(&["l"]), &half).await, (1, false));
             assert_eq!(asked(store, &labels(&["l"]), &half).await, (0, false));
         }
-        db.broad().clear();
+        db.broad_conditions().clear();
         assert_eq!(asked(store, &none, &half).await, (1, false), "once it is forgotten");
         db.close().await.unwrap();
     }

@@ -30,7 +30,7 @@ impl Db {
     /// Adds the conditions on the field values of a ticket. `listed` (SQLite only) is the SQL expression for a ticket's id while the
     /// ticket's row has not been fetched yet. Tests that many tickets fail use this expression, so that they run before the row is fetched.
     pub(in crate::store) fn push_field_tests(&self, sql: &mut Sql, tests: &[FieldTestPlan<'_>], listed: Option<&str>) {
-        for FieldTestPlan { test, sieves: _ } in tests {
+        for FieldTestPlan { test, pre_filters: _ } in tests {
             // The number of rows that the statement reads is unbounded: two values may both be frequent although no ticket has both.
             sql.unbounded();
             self.push_field_test(sql, test, listed.filter(|_| !mostly_passes(test)));
@@ -58,10 +58,10 @@ impl Db {
     /// Adds the Bloom pre-filters, which skip the tickets whose Bloom filter bits show that they cannot match. PostgreSQL's planner has no
     /// statistics on these bits and must not estimate that few rows pass. For a condition `<expression> <> 0` it estimates that nearly all
     /// rows pass.
-    pub(in crate::store) fn push_bloom_pre_filters(&self, sql: &mut Sql, sieves: &[BloomPreFilter]) {
+    pub(in crate::store) fn push_bloom_pre_filters(&self, sql: &mut Sql, pre_filters: &[BloomPreFilter]) {
         let sqlite = self.backend() == DbBackend::Sqlite;
         let (opened, closed) = if sqlite { (" AND (", ")") } else { (" AND CASE WHEN ", " THEN 1 ELSE 0 END <> 0") };
-        for BloomPreFilter { column, choices, rare } in sieves {
+        for BloomPreFilter { column, choices, rare } in pre_filters {
             sql.push(opened);
             push_choices(sql, column, choices);
             for RareNumberChoices { such, choices } in rare {
@@ -129,17 +129,17 @@ impl Db {
         self.push_value_test(sql, test, false);
     }
 
-    /// Adds the condition of a test on a row of `ticket_field_values v`. `aside` keeps the databases from using the indexes on values.
-    /// `aside` is true where the values of a single ticket are tested: a ticket has few values, but the databases would scan all values of
-    /// the field that pass the test. SQLite would do so because it has no statistics. PostgreSQL would do so in a table of some ten
+    /// Adds the condition of a test on a row of `ticket_field_values v`. `no_index` keeps the databases from using the indexes on values.
+    /// `no_index` is true where the values of a single ticket are tested: a ticket has few values, but the databases would scan all values
+    /// of the field that pass the test. SQLite would do so because it has no statistics. PostgreSQL would do so in a table of some ten
     /// thousand values, for a range whose bounds are unknown when it plans.
-    fn push_value_test(&self, sql: &mut Sql, test: &Test, aside: bool) {
+    fn push_value_test(&self, sql: &mut Sql, test: &Test, no_index: bool) {
         let sqlite = self.backend() == DbBackend::Sqlite;
         let bounded = |sql: &mut Sql| {
             sql.push(" AND ");
-            match (aside, sqlite) {
+            match (no_index, sqlite) {
                 (true, true) => sql.push(NO_INDEX_PREFIX),
-                (true, false) => sql.aside(),
+                (true, false) => sql.without_index(),
                 (false, _) => sql,
             };
             sql.push("v.number_value");
@@ -147,7 +147,7 @@ impl Db {
         match test {
             Test::Present | Test::Absent => {}
             Test::AnyOf(values) | Test::NoneOf(values) | Test::AllOf(values) => {
-                push_one_of(sql, values, aside && sqlite);
+                push_one_of(sql, values, no_index && sqlite);
             }
             Test::StartsWith(prefix) => {
                 // The prefix is tested as a range, so that an index can be used.
@@ -242,7 +242,7 @@ fn push_choices(sql: &mut Sql, column: &str, choices: &[BloomBits]) {
 pub(in crate::store) struct FieldTestPlan<'a> {
     pub test: &'a FieldTest,
     /// The Bloom pre-filters of the test: first those on values, their first characters and magnitudes, then that on the contents of texts.
-    pub sieves: Vec<BloomPreFilter>,
+    pub pre_filters: Vec<BloomPreFilter>,
 }
 
 /// Returns whether most tickets are expected to pass the test.
@@ -254,19 +254,19 @@ fn mostly_passes(FieldTest { test, .. }: &FieldTest) -> bool {
 /// last. Of the other tests, those whose pre-filters have more choices come first: more tickets pass such a pre-filter and then fail the
 /// test.
 pub(in crate::store) fn order_field_tests(tests: &[FieldTest]) -> Vec<FieldTestPlan<'_>> {
-    let sieved = |test| FieldTestPlan { test, sieves: BloomPreFilter::of(&test.field_id, &test.test).collect() };
+    let sieved = |test| FieldTestPlan { test, pre_filters: BloomPreFilter::of(&test.field_id, &test.test).collect() };
     let mut tests: Vec<FieldTestPlan<'_>> = tests.iter().map(sieved).collect();
-    let choices = |sieves: &[BloomPreFilter]| sieves.first().map_or(usize::MAX, BloomPreFilter::choice_count);
-    tests.sort_by_key(|FieldTestPlan { test, sieves }| Reverse(if mostly_passes(test) { 0 } else { choices(sieves) }));
+    let choices = |pre_filters: &[BloomPreFilter]| pre_filters.first().map_or(usize::MAX, BloomPreFilter::choice_count);
+    tests.sort_by_key(|FieldTestPlan { test, pre_filters }| Reverse(if mostly_passes(test) { 0 } else { choices(pre_filters) }));
     tests
 }
 
 /// Returns the Bloom pre-filters for labels and fields. The pre-filter with the fewest choices comes first.
 pub(in crate::store) fn bloom_pre_filters(labels: Option<&LabelFilter>, tests: &[FieldTestPlan<'_>]) -> Vec<BloomPreFilter> {
-    let of_tests = tests.iter().flat_map(|test| test.sieves.iter().cloned());
-    let mut sieves: Vec<BloomPreFilter> = labels.and_then(BloomPreFilter::of_labels).into_iter().chain(of_tests).collect();
-    sieves.sort_by_key(BloomPreFilter::choice_count);
-    sieves
+    let of_tests = tests.iter().flat_map(|test| test.pre_filters.iter().cloned());
+    let mut pre_filters: Vec<BloomPreFilter> = labels.and_then(BloomPreFilter::of_labels).into_iter().chain(of_tests).collect();
+    pre_filters.sort_by_key(BloomPreFilter::choice_count);
+    pre_filters
 }
 
 /// Returns the label that the filter asks for, if it is the only one and the tickets can be read from the label's own list of open tickets.
@@ -318,9 +318,9 @@ fn column(values: &[Comparable]) -> &'static str {
     }
 }
 
-/// Adds the condition that a value is one of `values`. With `aside`, SQLite does not use the index on values; `aside` is true where the
-/// values of a single ticket are tested.
-fn push_one_of(sql: &mut Sql, values: &[Comparable], aside: bool) {
+/// Adds the condition that a value is one of `values`. With `no_index`, SQLite does not use the index on values; `no_index` is true where
+/// the values of a single ticket are tested.
+fn push_one_of(sql: &mut Sql, values: &[Comparable], no_index: bool) {
     let texts = values.iter().filter_map(|value| match value {
         Comparable::Text(text) => Some(text.as_str()),
         Comparable::Number(_) => None,
@@ -334,10 +334,10 @@ fn push_one_of(sql: &mut Sql, values: &[Comparable], aside: bool) {
         _ => "substr(v.text_value, 1, 200)",
     };
     sql.push(" AND ");
-    if aside && COMPARED_ONE_BY_ONE.contains(&values.len()) {
+    if no_index && COMPARED_ONE_BY_ONE.contains(&values.len()) {
         sql.one_by_one(tested, params.collect());
     } else {
-        sql.push(if aside { NO_INDEX_PREFIX } else { "" }).push(tested).push(" IN ").list(params.collect());
+        sql.push(if no_index { NO_INDEX_PREFIX } else { "" }).push(tested).push(" IN ").list(params.collect());
     }
     // The comparison above is exact for texts that are shorter than the indexed prefix. If one of the texts is not shorter, the texts are
     // also compared as a whole.

@@ -155,7 +155,7 @@ async fn open_shop(tickets: i64) -> Fixture {
     let fixture = Fixture::alone().await;
     let store = &fixture.store;
     let numbers = format!("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {tickets}) ");
-    let marks = |sieves: &[BloomBits]| sieves.iter().copied().collect::<BloomBits>().bits();
+    let marks = |pre_filters: &[BloomBits]| pre_filters.iter().copied().collect::<BloomBits>().bits();
     let [fifth, seventh] = ["fifth", "seventh"].map(|label| marks(&[BloomBits::of_labels([&label.into()])]));
     let labels = format!("(CASE i % 5 WHEN 0 THEN {fifth} ELSE 0 END) | (CASE i % 7 WHEN 0 THEN {seventh} ELSE 0 END)");
     let number = |field: &str, number: i64| FieldBloomBits::of(&field.into(), [&Comparable::Number(number as f64)]).field_marks.bits();
@@ -228,25 +228,25 @@ async fn paging_through_labelled_tickets_returns_all_matches_in_order() {
         (DoesNotContainAny, &["fifth"], below(20.0), |i| i % 5 != 0 && i % 100 < 20),
     ] {
         let filter = labelled(operator, labels);
-        // This test is about lists that are scanned. So `start` must find no condition that only few tickets fulfil: these tickets would be
-        // looked up by their ids. It may find one for the label `none`, which no ticket has, and on PostgreSQL, where up to 1,000 tickets
-        // count as few.
-        let start = db.start(store, &filter, ShownTickets::Open, &tests, db.few_tickets()).await.unwrap();
-        assert!(start.is_none() || labels.contains(&"none") || db.backend() == DbBackend::Postgres, "{operator:?} {labels:?}");
+        // This test is about lists that are scanned. So `driving` must find no condition that only few tickets fulfil: these tickets would
+        // be looked up by their ids. It may find one for the label `none`, which no ticket has, and on PostgreSQL, where up to 1,000
+        // tickets count as few.
+        let driving = db.find_driving_condition(store, &filter, ShownTickets::Open, &tests, db.few_tickets()).await.unwrap();
+        assert!(driving.is_none() || labels.contains(&"none") || db.backend() == DbBackend::Postgres, "{operator:?} {labels:?}");
         let mut expected: Vec<i64> = (1..=2_000).filter(|i| wanted(*i) && ![985, 990].contains(i)).collect();
         expected.sort_by_key(|i| (i / 2, format!("t{i}")));
         expected.reverse();
-        let (mut page, mut walked) = (PageRequest { count: true, ..first(17) }, Vec::new());
+        let (mut page, mut scans_list) = (PageRequest { count: true, ..first(17) }, Vec::new());
         loop {
             let read = db.tickets(store, &filter, ShownTickets::Open, &tests, NOW, &page).await.unwrap();
             assert!(read.total.is_none_or(|total| total == expected.len() as u64), "{operator:?} {labels:?} {:?}", read.total);
-            walked.extend(read.rows.iter().map(|ticket| ticket.id.as_str()[1..].parse::<i64>().unwrap()));
+            scans_list.extend(read.rows.iter().map(|ticket| ticket.id.as_str()[1..].parse::<i64>().unwrap()));
             match read.next {
                 Some(next) => page.after = Some(next),
                 None => break,
             }
         }
-        assert_eq!(walked, expected, "{operator:?} {labels:?} {tests:?}");
+        assert_eq!(scans_list, expected, "{operator:?} {labels:?} {tests:?}");
     }
 }
 
@@ -274,8 +274,8 @@ async fn a_filter_by_label_reads_only_tickets_with_that_label() {
     let tests = [FieldTest { field_id: "score".into(), test: Test::Below(20.0) }];
     let visits = async |tests: &[FieldTest], after: Option<i64>| {
         let page = PageRequest { after: after.map(|at| Position { at, id: "t".to_owned(), rank: None, as_of: None }), ..first(20) };
-        let start = db.start(store, &filter, ShownTickets::Open, tests, db.few_tickets()).await.unwrap();
-        assert!(start.is_none(), "many have such a score, and what the label has is the list");
+        let driving = db.find_driving_condition(store, &filter, ShownTickets::Open, tests, db.few_tickets()).await.unwrap();
+        assert!(driving.is_none(), "many have such a score, and what the label has is the list");
         let mut conditions = db.ticket_conditions(store, &filter, ShownTickets::Open, NOW);
         let source = db.ticket_source(&filter, ShownTickets::Open, tests, None, &mut conditions);
         let plan = db.page_plan::<Ticket>(source, conditions, &page).await.unwrap();
@@ -304,8 +304,8 @@ async fn a_filter_by_label_reads_only_tickets_with_that_label() {
     let fewer = [FieldTest { field_id: "score".into(), test: Test::Between(0.0, 1.0) }];
     for (label, starts) in [("fifth", true), ("few", false)] {
         let filter = labelled(LabelOperator::ContainsAny, &[label]);
-        let start = db.start(store, &filter, ShownTickets::Open, &fewer, db.few_tickets()).await.unwrap();
-        assert_eq!(start.is_some(), starts, "{label}");
+        let driving = db.find_driving_condition(store, &filter, ShownTickets::Open, &fewer, db.few_tickets()).await.unwrap();
+        assert_eq!(driving.is_some(), starts, "{label}");
     }
     // The stored total is raised to a million open tickets. In a list of this length, thousands of tickets count as few for a total. If
     // more tickets have the label than the value, the total uses the index of the value. If fewer tickets have the label, it does not.
@@ -330,8 +330,8 @@ async fn a_filter_by_label_reads_only_tickets_with_that_label() {
         assert_eq!(db.count(sql.clone()).await.unwrap(), 200);
         db.query_cost(sql).await
     };
-    let (led, walked) = (total(&["fifth"]).await, total(&["fifth", "none"]).await);
-    assert!(led * 3 < walked * 2, "{led} and {walked}");
+    let (led, scans_list) = (total(&["fifth"]).await, total(&["fifth", "none"]).await);
+    assert!(led * 3 < scans_list * 2, "{led} and {scans_list}");
 }
 
 /// Asserts the order of look-ups. A test with a less selective Bloom pre-filter comes first, since it rejects more of the tickets that

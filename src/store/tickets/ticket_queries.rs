@@ -1,8 +1,8 @@
 //! Ticket queries: a ticket by its id, the paginated list with its filters, and the time window of a ticket's messages.
 //!
 //! A Bloom pre-filter tests bits that are stored with each ticket. If the bits prove that a ticket lacks the wanted label or field value,
-//! the statement skips the ticket without a look-up (`bloom_filters`). The parameter `start` is the driving condition: the condition of the
-//! filter by whose index the list is read (`driving_index`).
+//! the statement skips the ticket without a look-up (`bloom_filters`). The parameter `driving` is the driving condition: the condition of
+//! the filter by whose index the list is read (`driving_index`).
 
 use std::borrow::Cow;
 
@@ -101,13 +101,13 @@ impl Db {
         page: &PageRequest,
     ) -> Result<Page<Ticket>> {
         let mut conditions = self.ticket_conditions(store, filter, shown, now);
-        let start = self.start(store, filter, shown, tests, self.few_tickets()).await?;
+        let driving = self.find_driving_condition(store, filter, shown, tests, self.few_tickets()).await?;
         let plain = filter.is_plain() && tests.is_empty();
         let total = if page.count && !plain {
             let further =
-                if start.is_none() { self.find_driving_condition_of_total(store, filter, shown, tests, now).await? } else { None };
-            let start = start.as_ref().or(further.as_ref());
-            Some(self.filtered_total_sql(filter, shown, tests, start, conditions.clone()))
+                if driving.is_none() { self.find_driving_condition_of_total(store, filter, shown, tests, now).await? } else { None };
+            let driving = driving.as_ref().or(further.as_ref());
+            Some(self.filtered_total_sql(filter, shown, tests, driving, conditions.clone()))
         } else {
             None
         };
@@ -115,7 +115,7 @@ impl Db {
             // The SQL of the first page contains the SQL of the total. So the bound values of the page begin with those of the total.
             conditions.values.clone_from(&total.values);
         }
-        let source = self.ticket_source(filter, shown, tests, start.as_ref(), &mut conditions);
+        let source = self.ticket_source(filter, shown, tests, driving.as_ref(), &mut conditions);
         let moved = |sql: &mut Sql| {
             push_conditions(sql, filter, shown, now);
             self.push_field_tests(sql, &order_field_tests(tests), Some("listed.listed_id"));
@@ -125,10 +125,10 @@ impl Db {
         };
         let list = MovingList { source, conditions, moved };
         match total {
-            Some(total) => self.walk_counting(list, page, total).await,
+            Some(total) => self.page_with_counted_total(list, page, total).await,
             None => {
                 let push_total = |sql: &mut Sql| push_ticket_total(sql, shown, filter.is_spam, now);
-                self.walk_with(list, page, store, push_total).await
+                self.page_with_kept_total(list, page, store, push_total).await
             }
         }
     }
@@ -139,42 +139,44 @@ impl Db {
         filter: &TicketFilter,
         shown: ShownTickets,
         tests: &[FieldTest],
-        start: Option<&DrivingCondition<'_>>,
+        driving: Option<&DrivingCondition<'_>>,
         mut conditions: Sql,
     ) -> Sql {
-        let source = self.ticket_source(filter, shown, tests, start, &mut conditions);
+        let source = self.ticket_source(filter, shown, tests, driving, &mut conditions);
         // With fences (`OFFSET 0`), PostgreSQL looks up the labels and values of each ticket that passes the Bloom pre-filters. Without
         // fences, it would read every field value that passes a test, since its planner does not know how few tickets pass the pre-filters.
         // Fences are used if at least two pre-filters compare with a single bit pattern (choice) each: few tickets pass these. Otherwise
-        // reading every value is faster, unless `start` already selects few tickets.
-        let sifts = |sieve: &BloomPreFilter| sieve.choice_count() == 1;
-        let labels = filter.labels.as_ref().and_then(BloomPreFilter::of_labels).iter().any(sifts);
-        let sifting = tests
+        // reading every value is faster, unless `driving` already selects few tickets.
+        let compares_once = |pre_filter: &BloomPreFilter| pre_filter.choice_count() == 1;
+        let labels = filter.labels.as_ref().and_then(BloomPreFilter::of_labels).iter().any(compares_once);
+        let comparing_once = tests
             .iter()
-            .filter(|FieldTest { field_id, test }| BloomPreFilter::of(field_id, test).next().is_some_and(|sieve| sifts(&sieve)))
+            .filter(|FieldTest { field_id, test }| {
+                BloomPreFilter::of(field_id, test).next().is_some_and(|pre_filter| compares_once(&pre_filter))
+            })
             .count();
-        let count = if start.is_some() || sifting + usize::from(labels) > 1 { fenced_count_sql } else { count_sql };
+        let count = if driving.is_some() || comparing_once + usize::from(labels) > 1 { fenced_count_sql } else { count_sql };
         count(&source.table, conditions)
     }
 
     /// Returns the source that the list is read from: a table, or a subquery joined with it. Adds the field tests to `conditions`, and
-    /// those restrictions by labels, by Bloom filters and by `start` that the source does not apply itself.
+    /// those restrictions by labels, by Bloom filters and by `driving` that the source does not apply itself.
     pub(in crate::store) fn ticket_source(
         &self,
         filter: &TicketFilter,
         shown: ShownTickets,
         tests: &[FieldTest],
-        start: Option<&DrivingCondition<'_>>,
+        driving: Option<&DrivingCondition<'_>>,
         conditions: &mut Sql,
     ) -> PageSource<'static> {
         let (sqlite, index) = (self.backend() == DbBackend::Sqlite, ticket_index(filter, shown));
-        let walked = sqlite && start.is_none();
-        let leading = single_label(filter, shown).filter(|_| walked);
+        let scans_list = sqlite && driving.is_none();
+        let leading = single_label(filter, shown).filter(|_| scans_list);
         let labels = filter.labels.as_ref().filter(|_| leading.is_none());
         let tests = order_field_tests(tests);
         let bloom_pre_filters = bloom_pre_filters(labels, &tests);
-        let sifted = walked && BLOOM_INDEXES.contains(&index) && !bloom_pre_filters.is_empty();
-        let listed = (leading.is_some() || sifted).then_some("listed.listed_id");
+        let is_pre_filtered = scans_list && BLOOM_INDEXES.contains(&index) && !bloom_pre_filters.is_empty();
+        let listed = (leading.is_some() || is_pre_filtered).then_some("listed.listed_id");
         self.push_field_tests(conditions, &tests, listed);
         if let Some(label) = leading {
             return self.label_source(label, filter.is_spam, &bloom_pre_filters, conditions);
@@ -182,12 +184,12 @@ impl Db {
         if let Some(labels) = labels {
             self.push_labels(conditions, labels);
         }
-        if sifted {
+        if is_pre_filtered {
             return self.pre_filtered_source(filter, shown, index, &bloom_pre_filters, conditions);
         }
         self.push_bloom_pre_filters(conditions, &bloom_pre_filters);
-        match start {
-            Some(start) => self.push_driving_condition(conditions, start, shown).into(),
+        match driving {
+            Some(driving) => self.push_driving_condition(conditions, driving, shown).into(),
             None if sqlite => Cow::<str>::Owned(format!("tickets INDEXED BY {index}")).into(),
             None => Ticket::table().into(),
         }
@@ -201,12 +203,12 @@ impl Db {
         filter: &TicketFilter,
         shown: ShownTickets,
         index: &str,
-        sieves: &[BloomPreFilter],
+        pre_filters: &[BloomPreFilter],
         conditions: &mut Sql,
     ) -> PageSource<'static> {
         let end = conditions.as_str().len();
         push_list(conditions, filter, shown);
-        self.push_bloom_pre_filters(conditions, sieves);
+        self.push_bloom_pre_filters(conditions, pre_filters);
         let passes = conditions.split_off(end);
         let table = format!(
             "(SELECT rowid AS place, sort_at AS listed_at, id AS listed_id FROM tickets INDEXED BY {index} \
@@ -217,10 +219,10 @@ impl Db {
 
     /// Returns a subquery on `labelled_tickets` for the open tickets of a label that pass the Bloom pre-filters, joined with `tickets`. The
     /// tickets of the subquery have the label, so no further look-up tests the label.
-    fn label_source(&self, label: &LabelId, is_spam: bool, sieves: &[BloomPreFilter], conditions: &mut Sql) -> PageSource<'static> {
+    fn label_source(&self, label: &LabelId, is_spam: bool, pre_filters: &[BloomPreFilter], conditions: &mut Sql) -> PageSource<'static> {
         let end = conditions.as_str().len();
         conditions.push(" AND label_id = ").text(label.as_str()).push(" AND is_spam = ").flag(is_spam);
-        self.push_bloom_pre_filters(conditions, sieves);
+        self.push_bloom_pre_filters(conditions, pre_filters);
         let passes = conditions.split_off(end);
         let table = format!(
             "(SELECT sort_at AS listed_at, ticket_id AS listed_id FROM labelled_tickets WHERE store_id = $1{passes}) listed \

@@ -75,7 +75,7 @@ async fn a_send_is_written_as_a_whole_in_few_statements() {
     let fixture = with_ticket(Fixture::open(Some(count)).await).await;
     let before = written(&fixture).await;
     fixture.db.follow_own_changes();
-    let mark = fixture.db.mark().await.unwrap();
+    let log_position = fixture.db.log_position().await.unwrap();
     let run = statements.load(std::sync::atomic::Ordering::Relaxed);
     let write = fixture.db.write(&fixture.store, &clock()).await.unwrap();
     assert_eq!(send(&write, "m1").await.unwrap(), Some("t".into()));
@@ -86,7 +86,7 @@ async fn a_send_is_written_as_a_whole_in_few_statements() {
     assert_eq!(written(&fixture).await, before.map(|rows| rows + 1));
     let noted = Sql::of(&fixture.store, "SELECT sort_at FROM tickets WHERE store_id = $1 AND id = 't'");
     assert_eq!(fixture.db.first(noted, |cells| cells.take()).await.unwrap(), Some(at));
-    let logged = fixture.db.changes_since(&mark, 1_000).await.unwrap().unwrap().changes;
+    let logged = fixture.db.changes_since(&log_position, 1_000).await.unwrap().unwrap().changes;
     let mut own = fixture.db.own_changes();
     let inserted = own.iter_mut().filter_map(|one| one.inserted.take()).map(|inserted| inserted.record).collect::<Vec<_>>();
     assert_eq!(own, logged.into_iter().filter(|one| one.store == fixture.store).collect::<Vec<_>>());

@@ -18,9 +18,9 @@ use crate::{
 
 /// The position of the copy of each store.
 mod copies {
-    use sea_orm::entity::prelude::*;
+    use crate::store::entity::prelude::*;
 
-    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel, DeriveActiveModelBehavior)]
     #[sea_orm(table_name = "counterpart_copies")]
     pub struct Model {
         #[sea_orm(primary_key, auto_increment = false)]
@@ -30,18 +30,13 @@ mod copies {
         pub walked_id: Option<String>,
         pub version: i64,
     }
-
-    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-    pub enum Relation {}
-
-    impl ActiveModelBehavior for ActiveModel {}
 }
 
 /// The copied records.
 mod records {
-    use sea_orm::entity::prelude::*;
+    use crate::store::entity::prelude::*;
 
-    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel, DeriveActiveModelBehavior)]
     #[sea_orm(table_name = "counterpart_records")]
     pub struct Model {
         #[sea_orm(primary_key, auto_increment = false)]
@@ -53,11 +48,6 @@ mod records {
         pub record: String,
         pub as_stored: bool,
     }
-
-    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-    pub enum Relation {}
-
-    impl ActiveModelBehavior for ActiveModel {}
 }
 
 /// The most rows of one INSERT.

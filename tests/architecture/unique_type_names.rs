@@ -32,7 +32,7 @@ const SHARED_NAMES: [(&str, &[&str]); 4] = [
     ),
     ("the inputs of both revisions", &["CommentInput", "LabelsInput", "TextInput"]),
     ("how far a long command is, as each room reports it", &["Progress"]),
-    ("the error of a room, and the names that SeaORM asks for", &["Error", "Model", "Relation", "Result"]),
+    ("the error of a room, and the names that SeaORM asks for", &["Error", "Model", "Result"]),
 ];
 
 /// Returns the name of the type that a line of code defines. Indented `type` lines are left out: they define associated types.

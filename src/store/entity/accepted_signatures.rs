@@ -1,9 +1,9 @@
 //! Replay protection: a row for each accepted request of a bridge, so that no request is accepted twice. A bridge is an endpoint that
 //! connects a channel to this server, and signs its requests.
 
-use sea_orm::entity::prelude::*;
+use crate::store::entity::prelude::*;
 
-#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel, DeriveActiveModelBehavior)]
 #[sea_orm(table_name = "accepted_signatures")]
 pub struct Model {
     #[sea_orm(primary_key, auto_increment = false)]
@@ -14,8 +14,3 @@ pub struct Model {
     pub digest: String,
     pub expires_at: i64,
 }
-
-#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-pub enum Relation {}
-
-impl ActiveModelBehavior for ActiveModel {}

@@ -1,8 +1,8 @@
 //! API keys: name, scopes, owner and expiry of each. The hashes of their secrets are in `api_key_secrets`.
 
-use sea_orm::entity::prelude::*;
+use crate::store::entity::prelude::*;
 
-#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel, DeriveActiveModelBehavior)]
 #[sea_orm(table_name = "api_keys")]
 pub struct Model {
     #[sea_orm(primary_key, auto_increment = false)]
@@ -18,8 +18,3 @@ pub struct Model {
     pub expires_at: i64,
     pub last_used_at: Option<i64>,
 }
-
-#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-pub enum Relation {}
-
-impl ActiveModelBehavior for ActiveModel {}

@@ -1,8 +1,8 @@
 //! The delivery log of webhooks: every attempt to deliver an event.
 
-use sea_orm::entity::prelude::*;
+use crate::store::entity::prelude::*;
 
-#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel, DeriveActiveModelBehavior)]
 #[sea_orm(table_name = "attempts")]
 pub struct Model {
     #[sea_orm(primary_key)]
@@ -21,8 +21,3 @@ pub struct Model {
     pub next_at: Option<i64>,
     pub answer: Option<String>,
 }
-
-#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-pub enum Relation {}
-
-impl ActiveModelBehavior for ActiveModel {}

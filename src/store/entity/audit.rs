@@ -1,8 +1,8 @@
 //! The audit log: changes to a store's settings, append-only.
 
-use sea_orm::entity::prelude::*;
+use crate::store::entity::prelude::*;
 
-#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel, DeriveActiveModelBehavior)]
 #[sea_orm(table_name = "audit")]
 pub struct Model {
     #[sea_orm(primary_key)]
@@ -17,8 +17,3 @@ pub struct Model {
     pub subject_id: String,
     pub detail: String,
 }
-
-#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-pub enum Relation {}
-
-impl ActiveModelBehavior for ActiveModel {}

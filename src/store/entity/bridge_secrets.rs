@@ -1,9 +1,9 @@
 //! Signing secrets of bridges, the endpoints that connect channels to this server. The server signs messages to a bridge with them, and a
 //! bridge signs its requests to the server with them.
 
-use sea_orm::entity::prelude::*;
+use crate::store::entity::prelude::*;
 
-#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel, DeriveActiveModelBehavior)]
 #[sea_orm(table_name = "bridge_secrets")]
 pub struct Model {
     #[sea_orm(primary_key)]
@@ -14,8 +14,3 @@ pub struct Model {
     pub ends_at: Option<i64>,
     pub key_id: Option<String>,
 }
-
-#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-pub enum Relation {}
-
-impl ActiveModelBehavior for ActiveModel {}

@@ -1,8 +1,8 @@
 //! The entries of the change feeds: a log of changed records, by which clients keep copies of stores up to date. Triggers write the log.
 
-use sea_orm::entity::prelude::*;
+use crate::store::entity::prelude::*;
 
-#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel, DeriveActiveModelBehavior)]
 #[sea_orm(table_name = "record_changes")]
 pub struct Model {
     #[sea_orm(primary_key)]
@@ -13,8 +13,3 @@ pub struct Model {
     pub sequence: Option<i64>,
     pub numbered_at: Option<i64>,
 }
-
-#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-pub enum Relation {}
-
-impl ActiveModelBehavior for ActiveModel {}

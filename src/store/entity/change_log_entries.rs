@@ -1,8 +1,8 @@
 //! The change log of searchable records, which the search index follows.
 
-use sea_orm::entity::prelude::*;
+use crate::store::entity::prelude::*;
 
-#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel, DeriveActiveModelBehavior)]
 #[sea_orm(table_name = "changes")]
 pub struct Model {
     #[sea_orm(primary_key)]
@@ -13,8 +13,3 @@ pub struct Model {
     pub changed_at: i64,
     pub transaction_id: i64,
 }
-
-#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-pub enum Relation {}
-
-impl ActiveModelBehavior for ActiveModel {}

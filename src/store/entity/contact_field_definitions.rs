@@ -1,8 +1,8 @@
 //! Definitions of contact fields: the custom fields that a store adds to its contacts.
 
-use sea_orm::entity::prelude::*;
+use crate::store::entity::prelude::*;
 
-#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel, DeriveActiveModelBehavior)]
 #[sea_orm(table_name = "contact_fields")]
 pub struct Model {
     #[sea_orm(primary_key, auto_increment = false)]
@@ -19,8 +19,3 @@ pub struct Model {
     pub regex: Option<String>,
     pub max_items: Option<i64>,
 }
-
-#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-pub enum Relation {}
-
-impl ActiveModelBehavior for ActiveModel {}

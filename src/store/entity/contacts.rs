@@ -1,8 +1,8 @@
 //! Contacts: the customers that a store exchanges messages with.
 
-use sea_orm::entity::prelude::*;
+use crate::store::entity::prelude::*;
 
-#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel, DeriveActiveModelBehavior)]
 #[sea_orm(table_name = "contacts")]
 pub struct Model {
     #[sea_orm(primary_key, auto_increment = false)]
@@ -29,8 +29,3 @@ pub struct Model {
     /// PostgreSQL, by a default (migrations `m0020_former_sort_positions` and `m0022_cheaper_sort_position_changes_on_sqlite`).
     pub placed_by: i64,
 }
-
-#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-pub enum Relation {}
-
-impl ActiveModelBehavior for ActiveModel {}

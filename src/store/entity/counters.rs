@@ -1,9 +1,9 @@
 //! Counters of each store: the last ticket number and, on SQLite, the number of rows inserted into the tables of tickets, conversations and
 //! contacts (`arrivals`).
 
-use sea_orm::entity::prelude::*;
+use crate::store::entity::prelude::*;
 
-#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel, DeriveActiveModelBehavior)]
 #[sea_orm(table_name = "counters")]
 pub struct Model {
     #[sea_orm(primary_key, auto_increment = false)]
@@ -12,8 +12,3 @@ pub struct Model {
     pub name: String,
     pub value: i64,
 }
-
-#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-pub enum Relation {}
-
-impl ActiveModelBehavior for ActiveModel {}

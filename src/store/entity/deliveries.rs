@@ -2,9 +2,9 @@
 //! the time after which another worker may claim the event. The row of an event that was delivered or given up stays, for replays; its
 //! `due_at` is NULL.
 
-use sea_orm::entity::prelude::*;
+use crate::store::entity::prelude::*;
 
-#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel, DeriveActiveModelBehavior)]
 #[sea_orm(table_name = "deliveries")]
 pub struct Model {
     #[sea_orm(primary_key)]
@@ -20,8 +20,3 @@ pub struct Model {
     pub claim: Option<String>,
     pub delivered_at: Option<i64>,
 }
-
-#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-pub enum Relation {}
-
-impl ActiveModelBehavior for ActiveModel {}

@@ -1,9 +1,9 @@
 //! Drafts: messages that an assistant proposes and that a user approves (releases) or discards. Exports and imports do not contain drafts:
 //! a draft expires within days, and new messages in its conversation may make it obsolete sooner.
 
-use sea_orm::entity::prelude::*;
+use crate::store::entity::prelude::*;
 
-#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel, DeriveActiveModelBehavior)]
 #[sea_orm(table_name = "drafts")]
 pub struct Model {
     #[sea_orm(primary_key, auto_increment = false)]
@@ -24,8 +24,3 @@ pub struct Model {
     pub settled_at: Option<i64>,
     pub settled_by: Option<String>,
 }
-
-#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-pub enum Relation {}
-
-impl ActiveModelBehavior for ActiveModel {}

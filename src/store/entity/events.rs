@@ -1,8 +1,8 @@
 //! The transactional outbox of events: each write stores its events here in its own transaction.
 
-use sea_orm::entity::prelude::*;
+use crate::store::entity::prelude::*;
 
-#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel, DeriveActiveModelBehavior)]
 #[sea_orm(table_name = "events")]
 pub struct Model {
     #[sea_orm(primary_key)]
@@ -16,8 +16,3 @@ pub struct Model {
     pub occurred_at: i64,
     pub body: Vec<u8>,
 }
-
-#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-pub enum Relation {}
-
-impl ActiveModelBehavior for ActiveModel {}

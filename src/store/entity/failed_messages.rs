@@ -1,9 +1,9 @@
 //! Dead letters: messages that could not be sent, each with the outbox entry that a further attempt needs. An export contains neither dead
 //! letters nor the delivery state of messages.
 
-use sea_orm::entity::prelude::*;
+use crate::store::entity::prelude::*;
 
-#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel, DeriveActiveModelBehavior)]
 #[sea_orm(table_name = "failed_messages")]
 pub struct Model {
     #[sea_orm(primary_key, auto_increment = false)]
@@ -14,8 +14,3 @@ pub struct Model {
     pub attempts: Option<i64>,
     pub failed_at: i64,
 }
-
-#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-pub enum Relation {}
-
-impl ActiveModelBehavior for ActiveModel {}

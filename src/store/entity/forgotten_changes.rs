@@ -2,16 +2,11 @@
 //! the highest transaction id (on SQLite: position) of a deleted entry. With it, a reader of the log finds out whether entries that it has
 //! not read yet were deleted.
 
-use sea_orm::entity::prelude::*;
+use crate::store::entity::prelude::*;
 
-#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel, DeriveActiveModelBehavior)]
 #[sea_orm(table_name = "forgotten_changes")]
 pub struct Model {
     #[sea_orm(primary_key, auto_increment = false)]
     pub through: i64,
 }
-
-#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-pub enum Relation {}
-
-impl ActiveModelBehavior for ActiveModel {}

@@ -2,9 +2,9 @@
 //! row had when the client read the first page. On PostgreSQL `placed_by` and `left_by` are the ids of the transactions that gave the row
 //! the position and moved the row away. On SQLite `left_by` is a sequence number of the rows of this table, and `placed_by` is 0.
 
-use sea_orm::entity::prelude::*;
+use crate::store::entity::prelude::*;
 
-#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel, DeriveActiveModelBehavior)]
 #[sea_orm(table_name = "former_places")]
 pub struct Model {
     #[sea_orm(primary_key, auto_increment = false)]
@@ -19,8 +19,3 @@ pub struct Model {
     pub placed_by: i64,
     pub left_at: i64,
 }
-
-#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-pub enum Relation {}
-
-impl ActiveModelBehavior for ActiveModel {}

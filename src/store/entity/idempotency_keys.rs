@@ -1,8 +1,8 @@
 //! Idempotency keys of writes, with the stored responses for repeated requests.
 
-use sea_orm::entity::prelude::*;
+use crate::store::entity::prelude::*;
 
-#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel, DeriveActiveModelBehavior)]
 #[sea_orm(table_name = "idempotency_keys")]
 pub struct Model {
     #[sea_orm(primary_key, auto_increment = false)]
@@ -16,8 +16,3 @@ pub struct Model {
     pub body: Option<Vec<u8>>,
     pub created_at: i64,
 }
-
-#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-pub enum Relation {}
-
-impl ActiveModelBehavior for ActiveModel {}

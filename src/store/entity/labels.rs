@@ -1,8 +1,8 @@
 //! Labels that a store defines for its conversations, each with a color.
 
-use sea_orm::entity::prelude::*;
+use crate::store::entity::prelude::*;
 
-#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel, DeriveActiveModelBehavior)]
 #[sea_orm(table_name = "labels")]
 pub struct Model {
     #[sea_orm(primary_key, auto_increment = false)]
@@ -15,8 +15,3 @@ pub struct Model {
     pub created_at: i64,
     pub updated_at: i64,
 }
-
-#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-pub enum Relation {}
-
-impl ActiveModelBehavior for ActiveModel {}

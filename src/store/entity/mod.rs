@@ -1,6 +1,6 @@
 //! SeaORM entities, one for each table. `schema_tests` compares them with the migrated schema. Only the module `store` uses them.
 
-use sea_orm::DbBackend;
+use sea_orm::{DbBackend, DeriveRelation, EnumIter};
 
 pub mod accepted_signatures;
 pub mod account_users;
@@ -49,6 +49,17 @@ pub mod webhook_kinds;
 pub mod webhook_secrets;
 pub mod webhooks;
 pub mod write_probes;
+
+/// What the file of an entity imports.
+pub(in crate::store) mod prelude {
+    pub use sea_orm::entity::prelude::*;
+
+    pub use super::Relation;
+}
+
+/// The relations of every entity: none. Statements name the columns by which they join tables.
+#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+pub enum Relation {}
 
 /// Returns whether a database has this column. The table `labelled_tickets` is on SQLite only: on PostgreSQL, concurrent writers would have
 /// to lock the conversation to maintain the table. The column `totals.part` is on PostgreSQL only: SQLite has one writer, so that a total

@@ -1,8 +1,8 @@
 //! A table that is a covering index of open tickets by label. Triggers maintain it. It exists only on SQLite.
 
-use sea_orm::entity::prelude::*;
+use crate::store::entity::prelude::*;
 
-#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel, DeriveActiveModelBehavior)]
 #[sea_orm(table_name = "labelled_tickets")]
 pub struct Model {
     #[sea_orm(primary_key, auto_increment = false)]
@@ -18,8 +18,3 @@ pub struct Model {
     pub field_marks: i64,
     pub text_marks: i64,
 }
-
-#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-pub enum Relation {}
-
-impl ActiveModelBehavior for ActiveModel {}

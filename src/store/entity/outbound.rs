@@ -1,9 +1,9 @@
 //! The outbox of messages that still have to be sent to channels. While a worker attempts to send a message, `claim` identifies the
 //! attempt, and `due_at` is the time after which another worker may claim the message.
 
-use sea_orm::entity::prelude::*;
+use crate::store::entity::prelude::*;
 
-#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel, DeriveActiveModelBehavior)]
 #[sea_orm(table_name = "outbound")]
 pub struct Model {
     #[sea_orm(primary_key)]
@@ -18,8 +18,3 @@ pub struct Model {
     pub claim: Option<String>,
     pub reason: Option<String>,
 }
-
-#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-pub enum Relation {}
-
-impl ActiveModelBehavior for ActiveModel {}

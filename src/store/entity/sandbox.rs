@@ -1,8 +1,8 @@
 //! A row in this table marks the database as a sandbox: a database for tests whose clock can be advanced.
 
-use sea_orm::entity::prelude::*;
+use crate::store::entity::prelude::*;
 
-#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel, DeriveActiveModelBehavior)]
 #[sea_orm(table_name = "sandbox")]
 pub struct Model {
     #[sea_orm(primary_key, auto_increment = false)]
@@ -10,8 +10,3 @@ pub struct Model {
     /// The milliseconds by which the sandbox's clock is ahead of real time.
     pub ahead: i64,
 }
-
-#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-pub enum Relation {}
-
-impl ActiveModelBehavior for ActiveModel {}

@@ -1,8 +1,8 @@
 //! Secrets of the server itself, by name, such as the key that authenticates pagination cursors. All processes on a database share them.
 
-use sea_orm::entity::prelude::*;
+use crate::store::entity::prelude::*;
 
-#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel, DeriveActiveModelBehavior)]
 #[sea_orm(table_name = "server_secrets")]
 pub struct Model {
     #[sea_orm(primary_key, auto_increment = false)]
@@ -10,8 +10,3 @@ pub struct Model {
     pub value: Vec<u8>,
     pub key_id: Option<String>,
 }
-
-#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-pub enum Relation {}
-
-impl ActiveModelBehavior for ActiveModel {}

@@ -1,8 +1,8 @@
 //! Table `grants`: credentials for a store's settings (sign-in links, sessions and tokens), each with the hash of its secret.
 
-use sea_orm::entity::prelude::*;
+use crate::store::entity::prelude::*;
 
-#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel, DeriveActiveModelBehavior)]
 #[sea_orm(table_name = "grants")]
 pub struct Model {
     #[sea_orm(primary_key, auto_increment = false)]
@@ -15,8 +15,3 @@ pub struct Model {
     pub can: String,
     pub sent_to: Option<String>,
 }
-
-#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-pub enum Relation {}
-
-impl ActiveModelBehavior for ActiveModel {}

@@ -1,8 +1,8 @@
 //! The stores of this database and their settings.
 
-use sea_orm::entity::prelude::*;
+use crate::store::entity::prelude::*;
 
-#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel, DeriveActiveModelBehavior)]
 #[sea_orm(table_name = "stores")]
 pub struct Model {
     #[sea_orm(primary_key, auto_increment = false)]
@@ -12,8 +12,3 @@ pub struct Model {
     pub reopen_window_hours: i64,
     pub created_at: i64,
 }
-
-#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-pub enum Relation {}
-
-impl ActiveModelBehavior for ActiveModel {}

@@ -1,8 +1,8 @@
 //! WhatsApp message templates.
 
-use sea_orm::entity::prelude::*;
+use crate::store::entity::prelude::*;
 
-#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel, DeriveActiveModelBehavior)]
 #[sea_orm(table_name = "templates")]
 pub struct Model {
     #[sea_orm(primary_key, auto_increment = false)]
@@ -18,8 +18,3 @@ pub struct Model {
     pub components: String,
     pub search_text: String,
 }
-
-#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-pub enum Relation {}
-
-impl ActiveModelBehavior for ActiveModel {}

@@ -1,8 +1,8 @@
 //! Values of ticket fields, one row for each value, so that lists of tickets can be filtered by them.
 
-use sea_orm::entity::prelude::*;
+use crate::store::entity::prelude::*;
 
-#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel, DeriveActiveModelBehavior)]
 #[sea_orm(table_name = "ticket_field_values")]
 pub struct Model {
     #[sea_orm(primary_key, auto_increment = false)]
@@ -17,8 +17,3 @@ pub struct Model {
     pub number_value: Option<f64>,
     pub folded: Option<String>,
 }
-
-#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-pub enum Relation {}
-
-impl ActiveModelBehavior for ActiveModel {}

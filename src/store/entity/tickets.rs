@@ -1,8 +1,8 @@
 //! Tickets: requests of contacts, each with its conversation, assignee and state.
 
-use sea_orm::entity::prelude::*;
+use crate::store::entity::prelude::*;
 
-#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel, DeriveActiveModelBehavior)]
 #[sea_orm(table_name = "tickets")]
 pub struct Model {
     #[sea_orm(primary_key, auto_increment = false)]
@@ -39,8 +39,3 @@ pub struct Model {
     /// PostgreSQL, by a default (migrations `m0020_former_sort_positions` and `m0022_cheaper_sort_position_changes_on_sqlite`).
     pub placed_by: i64,
 }
-
-#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-pub enum Relation {}
-
-impl ActiveModelBehavior for ActiveModel {}

@@ -1,8 +1,8 @@
 //! Counters of records, which triggers maintain, for the totals of unfiltered lists.
 
-use sea_orm::entity::prelude::*;
+use crate::store::entity::prelude::*;
 
-#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel, DeriveActiveModelBehavior)]
 #[sea_orm(table_name = "totals")]
 pub struct Model {
     #[sea_orm(primary_key, auto_increment = false)]
@@ -15,8 +15,3 @@ pub struct Model {
     pub part: i64,
     pub value: i64,
 }
-
-#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-pub enum Relation {}
-
-impl ActiveModelBehavior for ActiveModel {}

@@ -1,8 +1,8 @@
 //! Secrets with which deliveries to webhooks are signed.
 
-use sea_orm::entity::prelude::*;
+use crate::store::entity::prelude::*;
 
-#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel, DeriveActiveModelBehavior)]
 #[sea_orm(table_name = "webhook_secrets")]
 pub struct Model {
     #[sea_orm(primary_key)]
@@ -13,8 +13,3 @@ pub struct Model {
     pub ends_at: Option<i64>,
     pub key_id: Option<String>,
 }
-
-#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-pub enum Relation {}
-
-impl ActiveModelBehavior for ActiveModel {}

@@ -12,7 +12,7 @@
 use std::{cmp, collections::HashMap, time::Duration};
 
 use sea_orm::{
-    ColumnTrait, DbBackend, EntityTrait, ExprTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect,
+    ColumnTrait, DbBackend, EntityTrait, ExprTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect, QueryTrait,
     sea_query::{Expr, OnConflict},
 };
 
@@ -30,8 +30,9 @@ use crate::{
         },
         export::Export,
         numbering::NumberedTable,
-        parameterised_sql::{Param, Sql},
+        parameterised_sql::Sql,
         postgres::advisory_locks::AdvisoryLock,
+        sql_from_entities::change_sql,
     },
 };
 
@@ -175,7 +176,16 @@ impl Db {
 
     /// Assigns sequence numbers to the committed entries that have none, of one store or of all stores.
     pub async fn number_record_changes(&self, of: Option<&StoreId>, now: Timestamp) -> Result<()> {
-        self.number_rows(ENTRIES, of, |store, positions| vec![number(store, positions, now), count(store)]).await
+        let number = |store: &StoreId, positions: &[i64]| {
+            let last = change_feeds::Entity::find().select_only().column(Feed::LastSequence).filter(Feed::StoreId.eq(store)).into_query();
+            let mut number = ENTRIES.number(store, positions, last);
+            number.value(Entry::NumberedAt, now);
+            let last = change_feed_entries::Entity::find().select_only().expr(Entry::Sequence.max()).filter(Entry::StoreId.eq(store));
+            let last = last.filter(Entry::Sequence.is_not_null()).into_query();
+            let count = change_feeds::Entity::update_many().col_expr(Feed::LastSequence, last.into()).filter(Feed::StoreId.eq(store));
+            [change_sql(&number, self.backend()), change_sql(&count, self.backend())].into_iter().collect()
+        };
+        self.number_rows(ENTRIES, of, number).await
     }
 
     /// Deletes the entries that are older than a week, and all entries of inactive feeds. Makes a feed inactive that was not read for a
@@ -298,27 +308,6 @@ impl Export {
 
 fn millis(time: Duration) -> i64 {
     i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
-}
-
-/// Returns the statement that assigns sequence numbers to those entries of a store whose column `position` has one of these values.
-fn number(store: &StoreId, positions: &[i64], now: Timestamp) -> Sql {
-    let mut sql = Sql::of(store, "UPDATE record_changes SET sequence = numbered.sequence, numbered_at = $2 FROM (");
-    sql = sql.with(Param::Integer(now.millis()));
-    sql.push(
-        "SELECT r.position, ROW_NUMBER() OVER (ORDER BY r.position) + f.last_sequence AS sequence \
-         FROM record_changes r JOIN change_feeds f ON f.store_id = r.store_id WHERE r.store_id = $1 AND r.position IN ",
-    );
-    sql.integers(positions).push(") AS numbered WHERE record_changes.store_id = $1 AND record_changes.position = numbered.position");
-    sql
-}
-
-/// Returns the statement that stores the greatest sequence number of a store's feed.
-fn count(store: &StoreId) -> Sql {
-    Sql::of(
-        store,
-        "UPDATE change_feeds SET last_sequence = (SELECT MAX(m.sequence) FROM record_changes m \
-         WHERE m.store_id = $1 AND m.sequence IS NOT NULL) WHERE store_id = $1",
-    )
 }
 
 #[cfg(test)]

@@ -65,7 +65,7 @@ impl Db {
                 sql.push(" AND updated_at < ").integer(before.millis());
             }
         };
-        let list = MovingList { source: Contact::table().into(), conditions, moved };
+        let list = MovingList { source: Contact::table().into(), conditions, moved: &moved };
         if filter.updated_after.or(filter.updated_before).is_none() {
             return self.page_with_kept_total(list, page, store, push_contact_total).await;
         }

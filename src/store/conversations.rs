@@ -133,7 +133,7 @@ impl Db {
         let conditions = Self::conversations_of(store, contact);
         let counted = count_sql(Conversation::table(), conditions.clone());
         let moved = |sql: &mut Sql| _ = sql.push("store_id = $1 AND contact_id = ").text(contact.as_str());
-        self.page_with_counted_total(MovingList { source: Conversation::table().into(), conditions, moved }, page, counted).await
+        self.page_with_counted_total(MovingList { source: Conversation::table().into(), conditions, moved: &moved }, page, counted).await
     }
 
     /// Returns the condition that selects a contact's conversations. No index has them in the order of the list, since every new message

@@ -3,8 +3,8 @@
 //! A write records its events without a number; `numbering` explains when they get one.
 
 use sea_orm::{
-    ColumnTrait, Condition, DbBackend, EntityTrait, QueryFilter, QueryOrder, QuerySelect, Select,
-    sea_query::{Expr, Func, InsertStatement, IntoIden, Order, Query, SelectStatement, TableRef, UpdateStatement},
+    ColumnTrait, Condition, DbBackend, EntityTrait, QueryFilter, QueryOrder, QuerySelect, QueryTrait, Select,
+    sea_query::{Expr, InsertStatement, Order, Query, SelectStatement},
 };
 
 use crate::{
@@ -15,7 +15,7 @@ use crate::{
         numbering::NumberedTable,
         postgres::advisory_locks::AdvisoryLock,
         row_decoding::Cells,
-        sql_from_entities::{IntoSql, among, change_sql, equal_columns, is},
+        sql_from_entities::{among, change_sql, equal_columns, is, select_sql},
     },
 };
 
@@ -37,13 +37,15 @@ impl Db {
     pub async fn number_events(&self, of: Option<&StoreId>, now: Timestamp) -> Result<()> {
         let backend = self.backend();
         let number = |store: &StoreId, positions: &[i64]| {
-            let lock = (backend == DbBackend::Postgres).then(|| enabled_webhooks(store).into_sql(backend));
+            let lock = (backend == DbBackend::Postgres).then(|| select_sql(enabled_webhooks(store), backend));
             let mut numbered = subscribed_events(store);
             numbered.and_where(is(webhooks::Column::Enabled, true));
             numbered.and_where(among(events::Column::Position, positions.iter().copied()));
             numbered.order_by((events::Entity, events::Column::Position), Order::Asc);
+            let last = events::Entity::find().select_only().expr(events::Column::Sequence.max()).filter(events::Column::StoreId.eq(store));
+            let last = last.filter(events::Column::Sequence.is_not_null()).into_query();
             let queue = queue(numbered, now).and_then(|queue| change_sql(&queue, backend));
-            lock.into_iter().chain([change_sql(&number(store, positions), backend), queue]).collect()
+            lock.into_iter().chain([change_sql(&EVENTS.number(store, positions, last), backend), queue]).collect()
         };
         self.number_rows(EVENTS, of, number).await
     }
@@ -100,27 +102,6 @@ fn enabled_webhooks(store: &StoreId) -> Select<webhooks::Entity> {
         .filter(is(webhooks::Column::Enabled, true))
         .order_by_asc(webhooks::Column::Id)
         .lock_shared()
-}
-
-/// Returns the statement that assigns sequence numbers to those events of a store whose column `position` has one of these values.
-fn number(store: &StoreId, positions: &[i64]) -> UpdateStatement {
-    use events::{Column, Entity};
-    use sea_orm::ExprTrait;
-    let mut last = Query::select();
-    last.expr(Expr::col(Column::Sequence).max()).from(Entity);
-    last.and_where(Column::StoreId.eq(store)).and_where(Column::Sequence.is_not_null());
-    let place = Expr::cust("ROW_NUMBER() OVER (ORDER BY position)");
-    let sequence = place.add(Func::coalesce([last.into(), Expr::Constant(0_i64.into())]));
-    let mut numbered = Query::select();
-    numbered.column(Column::Position).expr_as(sequence, Column::Sequence).from(Entity);
-    numbered.and_where(Column::StoreId.eq(store)).and_where(among(Column::Position, positions.iter().copied()));
-    Query::update()
-        .table(Entity)
-        .value(Column::Sequence, Expr::col(("numbered", Column::Sequence)))
-        .from(TableRef::SubQuery(Box::new(numbered), "numbered".into_iden()))
-        .and_where(Column::StoreId.eq(store))
-        .and_where(Expr::col(Column::Position.as_column_ref()).equals(("numbered", Column::Position)))
-        .to_owned()
 }
 
 /// Returns a query for the events of a store, each joined with the webhooks that subscribe to its account and its kind.

@@ -6,14 +6,14 @@
 
 use sea_orm::{
     DbBackend, ExprTrait,
-    sea_query::{Expr, Order, Query, SelectStatement},
+    sea_query::{Expr, Func, IntoIden, Order, Query, SelectStatement, TableRef, UpdateStatement},
 };
 
 use crate::{
     domain::ids::StoreId,
     store::{
         Db, Result, entity::events::Column, parameterised_sql::Sql, postgres::advisory_locks::AdvisoryLock, row_decoding::Cells,
-        sql_from_entities::IntoSql,
+        sql_from_entities::among,
     },
 };
 
@@ -42,16 +42,33 @@ impl NumberedTable {
     fn next_store(self, last: &str, of: Option<&StoreId>) -> SelectStatement {
         self.unnumbered(Column::StoreId, of).and_where(Expr::col(Column::StoreId).gt(last)).limit(1).to_owned()
     }
+
+    /// Returns the statement that numbers those rows of a store whose column `position` has one of these values, in ascending order. The
+    /// query `last` returns the greatest number so far.
+    pub fn number(self, store: &StoreId, positions: &[i64], last: SelectStatement) -> UpdateStatement {
+        let place = Expr::cust("ROW_NUMBER() OVER (ORDER BY position)");
+        let sequence = place.add(Func::coalesce([last.into(), Expr::Constant(0_i64.into())]));
+        let mut numbered = Query::select();
+        numbered.column(Column::Position).expr_as(sequence, Column::Sequence).from(self.name);
+        numbered.and_where(Expr::col(Column::StoreId).eq(store)).and_where(among(Column::Position, positions.iter().copied()));
+        Query::update()
+            .table(self.name)
+            .value(Column::Sequence, Expr::col(("numbered", Column::Sequence)))
+            .from(TableRef::SubQuery(Box::new(numbered), "numbered".into_iden()))
+            .and_where(Expr::col((self.name, Column::StoreId)).eq(store))
+            .and_where(Expr::col((self.name, Column::Position)).equals(("numbered", Column::Position)))
+            .to_owned()
+    }
 }
 
 impl Db {
     /// Assigns sequence numbers to the committed rows that have none, of one store or of all stores. `number` gets a store and the values
     /// of the column `position` of such rows, in ascending order. It returns the statements that number these rows.
-    pub(in crate::store) async fn number_rows<S: IntoSql>(
+    pub(in crate::store) async fn number_rows(
         &self,
         table: NumberedTable,
         of: Option<&StoreId>,
-        number: impl Fn(&StoreId, &[i64]) -> Vec<S>,
+        number: impl Fn(&StoreId, &[i64]) -> Result<Vec<Sql>>,
     ) -> Result<()> {
         let (mut last, mut failed) = (String::new(), None);
         loop {
@@ -70,11 +87,11 @@ impl Db {
         }
     }
 
-    async fn number_rows_of_store<S: IntoSql>(
+    async fn number_rows_of_store(
         &self,
         table: NumberedTable,
         store: &StoreId,
-        number: impl Fn(&StoreId, &[i64]) -> Vec<S>,
+        number: impl Fn(&StoreId, &[i64]) -> Result<Vec<Sql>>,
     ) -> Result<()> {
         loop {
             let tx = self.begin().await?;
@@ -84,8 +101,8 @@ impl Db {
             let next = table.unnumbered(Column::Position, Some(store)).limit(BATCH).to_owned();
             let positions: Vec<i64> = tx.select(next, |cells| cells.take()).await?;
             if !positions.is_empty() {
-                for statement in number(store, &positions) {
-                    tx.run(&statement.into_sql(self.backend())?).await?;
+                for statement in number(store, &positions)? {
+                    tx.run(&statement).await?;
                 }
             }
             tx.commit().await?;

@@ -78,29 +78,6 @@ impl ReadStatement for SelectStatement {
     }
 }
 
-/// A statement, written by hand or built from entities.
-pub(in crate::store) trait IntoSql {
-    fn into_sql(self, backend: DbBackend) -> Result<Sql>;
-}
-
-impl IntoSql for Sql {
-    fn into_sql(self, _: DbBackend) -> Result<Sql> {
-        Ok(self)
-    }
-}
-
-impl IntoSql for Result<Sql> {
-    fn into_sql(self, _: DbBackend) -> Result<Sql> {
-        self
-    }
-}
-
-impl<Q: ReadStatement> IntoSql for Q {
-    fn into_sql(self, backend: DbBackend) -> Result<Sql> {
-        select_sql(self, backend)
-    }
-}
-
 /// The text and the values of a query. Each value is bound, except that of a LIMIT, which is a literal (see [`Sql::limit`]).
 #[derive(Default)]
 struct QueryWriter {

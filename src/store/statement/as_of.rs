@@ -155,21 +155,17 @@ enum Total<'a> {
 }
 
 /// A list whose rows move, and how it is read.
-pub(in crate::store) struct MovingList<'a, M> {
+pub(in crate::store) struct MovingList<'a> {
     pub source: PageSource<'a>,
     pub conditions: Sql,
     /// Adds the conditions of the list to the statement that reads moved rows by their ids. In this statement, `listed.listed_id` is the id
     /// of a moved row, read from `former_places`. A condition on it can be tested before the row itself is fetched.
-    pub moved: M,
+    pub moved: &'a (dyn Fn(&mut Sql) + Sync),
 }
 
 impl Db {
     /// Returns a page of an as-of pagination, without a total.
-    pub(in crate::store) async fn page_without_total<T, M>(&self, list: MovingList<'_, M>, page: &PageRequest) -> Result<Page<T>>
-    where
-        T: MovingRow + Send + 'static,
-        M: FnOnce(&mut Sql),
-    {
+    pub(in crate::store) async fn page_without_total<T: MovingRow>(&self, list: MovingList<'_>, page: &PageRequest) -> Result<Page<T>> {
         match page.after.as_ref().map(|after| (after, after.as_of.as_ref())) {
             None => self.first_page(&list.source, list.conditions, page, None).await,
             Some((after, Some(as_of))) => self.next_page(list, page, after, as_of).await,
@@ -182,17 +178,13 @@ impl Db {
     /// Like [`Db::page_without_total`], with a total if the request wants one. `push_total` adds the SQL of the total, which reads counters
     /// that triggers maintain. In this SQL, as in the list's conditions, `$1` is the id of the store. The statement of a first page also
     /// returns the total: that saves a statement, and page and total are from the same snapshot.
-    pub(in crate::store) async fn page_with_kept_total<T, M>(
+    pub(in crate::store) async fn page_with_kept_total<T: MovingRow>(
         &self,
-        mut list: MovingList<'_, M>,
+        mut list: MovingList<'_>,
         page: &PageRequest,
         store: &StoreId,
         push_total: impl Fn(&mut Sql),
-    ) -> Result<Page<T>>
-    where
-        T: MovingRow + Send + 'static,
-        M: FnOnce(&mut Sql),
-    {
+    ) -> Result<Page<T>> {
         if !page.count || page.after.is_some() {
             // A page after a cursor may be empty, and then has no row that could contain the total.
             let count = || {
@@ -212,16 +204,12 @@ impl Db {
     /// the whole list. The first page and its total come from one statement, so that both are from the same snapshot. This statement
     /// contains `count` as a subquery, and both use the same parameters `$1`, `$2`, …. So the bound values of the list's conditions must
     /// begin with those of `count`.
-    pub(in crate::store) async fn page_with_counted_total<T, M>(
+    pub(in crate::store) async fn page_with_counted_total<T: MovingRow>(
         &self,
-        list: MovingList<'_, M>,
+        list: MovingList<'_>,
         page: &PageRequest,
         count: Sql,
-    ) -> Result<Page<T>>
-    where
-        T: MovingRow + Send + 'static,
-        M: FnOnce(&mut Sql),
-    {
+    ) -> Result<Page<T>> {
         if !page.count || page.after.is_some() {
             return self.page_with_separate_count(list, page, || count).await;
         }
@@ -231,25 +219,24 @@ impl Db {
     }
 
     /// Like [`Db::page_without_total`], with a total if the request wants one. A separate statement, `count`, counts the rows.
-    async fn page_with_separate_count<T, M>(
+    async fn page_with_separate_count<T: MovingRow>(
         &self,
-        list: MovingList<'_, M>,
+        list: MovingList<'_>,
         page: &PageRequest,
         count: impl FnOnce() -> Sql,
-    ) -> Result<Page<T>>
-    where
-        T: MovingRow + Send + 'static,
-        M: FnOnce(&mut Sql),
-    {
+    ) -> Result<Page<T>> {
         let total = if page.count { Some(self.count(count()).await?) } else { None };
         Ok(Page { total, ..self.page_without_total(list, page).await? })
     }
 
     /// Returns the first page. Its cursors name the snapshot.
-    async fn first_page<T>(&self, source: &PageSource<'_>, conditions: Sql, page: &PageRequest, total: Option<Total<'_>>) -> Result<Page<T>>
-    where
-        T: MovingRow + Send + 'static,
-    {
+    async fn first_page<T: MovingRow>(
+        &self,
+        source: &PageSource<'_>,
+        conditions: Sql,
+        page: &PageRequest,
+        total: Option<Total<'_>>,
+    ) -> Result<Page<T>> {
         let snapshot = if self.backend() == DbBackend::Sqlite { SQLITE_SNAPSHOT } else { POSTGRES_SNAPSHOT };
         let (size, is_counted) = (page.size, total.is_some());
         let sql = match total {
@@ -281,11 +268,7 @@ impl Db {
     /// once; in the other order it would be missed. For the same reason the second statement runs on the primary: a standby may show an
     /// older state than the first statement saw. The second statement is skipped if the first one returns rows and no row of the list has
     /// moved.
-    async fn next_page<T, M>(&self, list: MovingList<'_, M>, page: &PageRequest, after: &Position, as_of: &AsOf) -> Result<Page<T>>
-    where
-        T: MovingRow + Send + 'static,
-        M: FnOnce(&mut Sql),
-    {
+    async fn next_page<T: MovingRow>(&self, list: MovingList<'_>, page: &PageRequest, after: &Position, as_of: &AsOf) -> Result<Page<T>> {
         let MovingList { source, mut conditions, moved } = list;
         let committed = Committed::read(as_of).ok_or_else(|| Error::Damaged("a cursor names no snapshot of this database".to_owned()))?;
         conditions.push(" AND ");
@@ -307,7 +290,7 @@ impl Db {
             // The sort position of the first unmoved row after this page: only moved rows before or at this position can belong on the
             // page. If there is no such row, the page may be the last, and every further moved row is read.
             let from = rows.get(page.size as usize).map_or(i64::MIN, |(_, at)| *at);
-            let sql = self.left_rows::<T, _>(store, &committed, moved, page, after, from);
+            let sql = self.left_rows::<T>(store, &committed, moved, page, after, from);
             let left = self.on_primary().all(sql, |cells| Ok((T::decode(cells)?, cells.take::<i64>()?))).await?;
             merge(&mut rows, left);
         }
@@ -317,11 +300,15 @@ impl Db {
 
     /// Returns the statement that reads the moved rows that can belong on the page: at the snapshot, their sort position came after the
     /// cursor `after` in the list, and was at the instant `from` or later (the list is sorted newest first).
-    fn left_rows<T, M>(&self, store: Option<Param>, committed: &Committed, moved: M, page: &PageRequest, after: &Position, from: i64) -> Sql
-    where
-        T: MovingRow,
-        M: FnOnce(&mut Sql),
-    {
+    fn left_rows<T: MovingRow>(
+        &self,
+        store: Option<Param>,
+        committed: &Committed,
+        moved: &dyn Fn(&mut Sql),
+        page: &PageRequest,
+        after: &Position,
+        from: i64,
+    ) -> Sql {
         let (columns, table) = (T::columns(), T::table());
         let mut sql = Sql::fixed("");
         sql.unbounded();

@@ -69,7 +69,7 @@ impl Sql {
 
 impl Db {
     /// Returns the row of a store with this id.
-    pub(in crate::store) async fn row_by_id<T: PagedRow + Send + 'static>(&self, store: &StoreId, id: &str) -> Result<Option<T>> {
+    pub(in crate::store) async fn row_by_id<T: PagedRow>(&self, store: &StoreId, id: &str) -> Result<Option<T>> {
         self.by_key(LookupTarget::Rows { store: store.clone(), columns: T::columns(), table: T::table() }, id, T::decode).await
     }
 

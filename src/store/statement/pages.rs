@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// A record type that is listed in pages.
-pub(in crate::store) trait PagedRow: Row {
+pub(in crate::store) trait PagedRow: Row + Send + 'static {
     /// The column by which the list is sorted. Rows with the same value are sorted by `id`.
     const SORT: <Self::Entity as EntityTrait>::Column;
     const NEWEST_FIRST: bool = true;
@@ -45,7 +45,7 @@ impl<'a> From<Cow<'a, str>> for PageSource<'a> {
 
 impl Db {
     /// Returns a page of the rows that fulfil `conditions`, a SQL text that may follow `WHERE`; with a total if the request wants one.
-    pub(in crate::store) async fn page<T: PagedRow + Send + 'static>(&self, conditions: Sql, page: &PageRequest) -> Result<Page<T>> {
+    pub(in crate::store) async fn page<T: PagedRow>(&self, conditions: Sql, page: &PageRequest) -> Result<Page<T>> {
         let count = count_sql(T::table(), conditions.clone());
         let found = self.page_of(&T::table().into(), conditions, page).await?;
         let total = match found.whole(page) {
@@ -57,7 +57,7 @@ impl Db {
     }
 
     /// Like [`Db::page`], but from a source that the caller chooses, and without a total.
-    pub(in crate::store) async fn page_of<T: PagedRow + Send + 'static>(
+    pub(in crate::store) async fn page_of<T: PagedRow>(
         &self,
         source: &PageSource<'_>,
         conditions: Sql,
@@ -68,7 +68,7 @@ impl Db {
     }
 
     /// Returns the rows of a table with these ids. There are at most as many ids as a page has rows.
-    pub(in crate::store) async fn rows_by_id<T: PagedRow + Send + 'static>(&self, store: &StoreId, ids: &[&str]) -> Result<Vec<T>> {
+    pub(in crate::store) async fn rows_by_id<T: PagedRow>(&self, store: &StoreId, ids: &[&str]) -> Result<Vec<T>> {
         if ids.is_empty() {
             return Ok(vec![]);
         }

@@ -4,7 +4,7 @@
 //! to time, and after an import, the server replaces the parts of a total by one row. The migration `m0008_totals` has the triggers.
 //! Guarantee: a total equals the result of a `COUNT` in the same statement.
 
-use sea_orm::{ActiveValue::Set, ColumnTrait, DbBackend, EntityTrait, QueryFilter, QueryTrait};
+use sea_orm::{ActiveValue::Set, ColumnTrait, DbBackend, EntityTrait, ExprTrait, QueryFilter, QuerySelect, QueryTrait};
 
 use crate::{
     domain::{ids::StoreId, ticket_filters::ShownTickets, time::Timestamp},
@@ -62,9 +62,9 @@ impl Db {
             return Ok(());
         }
         let split = |of: Option<&StoreId>| {
-            let mut sql = Sql::fixed("SELECT store_id, name FROM totals WHERE TRUE");
-            sql.and_of_store("store_id", of).push(&format!(" GROUP BY store_id, name HAVING COUNT(*) > {TOTAL_PARTS}"));
-            sql
+            let query = totals::Entity::find().select_only().columns([totals::Column::StoreId, totals::Column::Name]);
+            let query = query.apply_if(of, |query, store| query.filter(totals::Column::StoreId.eq(store)));
+            query.group_by(totals::Column::StoreId).group_by(totals::Column::Name).having(totals::Column::Value.count().gt(TOTAL_PARTS))
         };
         let read = |cells: &mut Cells<'_>| Ok((cells.take::<StoreId>()?, cells.take::<String>()?));
         for (store, name) in self.across_stores(split, read).await? {

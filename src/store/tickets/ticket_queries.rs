@@ -123,7 +123,7 @@ impl Db {
                 self.push_labels(sql, labels);
             }
         };
-        let list = MovingList { source, conditions, moved };
+        let list = MovingList { source, conditions, moved: &moved };
         match total {
             Some(total) => self.page_with_counted_total(list, page, total).await,
             None => {

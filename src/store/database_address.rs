@@ -6,7 +6,7 @@ use sea_orm::{DatabaseConnection, SqlxPostgresConnector, SqlxSqliteConnector};
 use sqlx::{
     ConnectOptions,
     postgres::{PgConnectOptions, PgPoolOptions},
-    sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
+    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
 
 use crate::store::{
@@ -46,7 +46,7 @@ impl DatabaseAddress {
     pub async fn connect(&self) -> Result<DatabaseConnection> {
         match self {
             Self::Sqlite(options) => {
-                let pool = sqlite_pool().connect_with((**options).clone()).await;
+                let pool = SqlitePoolOptions::new().max_connections(1).acquire_timeout(WAIT_LIMIT).connect_with((**options).clone()).await;
                 Ok(SqlxSqliteConnector::from_sqlx_sqlite_pool(pool.map_err(|error| unopened(options.get_filename(), error))?))
             }
             Self::Postgres { options, relay, .. } => {
@@ -91,17 +91,6 @@ pub(in crate::store) async fn open_sqlite(url: &str) -> Result<(DatabaseAddress,
     Ok((address, file))
 }
 
-fn sqlite_pool() -> SqlitePoolOptions {
-    SqlitePoolOptions::new()
-        .max_connections(1)
-        // No test of a connection before use: a local file does not disconnect, and the test would cost as much as a query.
-        .test_before_acquire(false)
-        .idle_timeout(None)
-        .max_lifetime(None)
-        .acquire_timeout(WAIT_LIMIT)
-        .after_connect(|connection, _| Box::pin(stable_plans(connection)))
-}
-
 fn unreadable(error: sqlx::Error) -> Error {
     Error::Unavailable(format!("the database URL cannot be read: {error}"))
 }
@@ -131,16 +120,6 @@ fn unopened(file: &Path, error: sqlx::Error) -> Error {
     }
     let right = "name a file that can be written, in a folder that exists and can be written, such as sqlite://counterpart.db";
     Error::Unavailable(format!("the SQLite file `{}` cannot be opened: {reason}; {right}", file.display()))
-}
-
-/// Switches SQLite's query planner stability guarantee on, so that a statement with a bound `LIMIT` is prepared once.
-async fn stable_plans(connection: &mut SqliteConnection) -> std::result::Result<(), sqlx::Error> {
-    let mut handle = connection.lock_handle().await?;
-    if sqlite_ffi::enable_stable_query_plans(handle.as_raw_handle()) {
-        Ok(())
-    } else {
-        Err(sqlx::Error::Protocol("this SQLite cannot keep its query plans stable".into()))
-    }
 }
 
 /// Adds the settings that every session on PostgreSQL gets.

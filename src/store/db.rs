@@ -5,8 +5,8 @@
 //! through `sqlite::group_commit`; an import and a migration have their own connections. The pooled connections for reads
 //! (`sqlite::reader_pool`) are `query_only`.
 //!
-//! SQLite's query planner stability guarantee is on. Without it, SQLite would prepare a statement with a bound `LIMIT` again for each new
-//! value. With it, each connection prepares a statement only once. The price is that SQLite never uses a partial index for a condition with
+//! SQLite's query planner stability guarantee is on, except on the connections of SeaORM. Without it, SQLite would prepare a statement with
+//! a bound `LIMIT` again for each new value. With it, each connection prepares a statement only once. The price is that SQLite never uses a partial index for a condition with
 //! a bound value, so such conditions contain literals.
 //!
 //! PostgreSQL: a limited number of connections for reads (`postgres::pipelined_clients`), and a pool of the same size for writes

@@ -6,13 +6,7 @@
 //! prepares it once. SQLite and PostgreSQL both accept the SQL (numbered parameters, row values, booleans as literals), unless it is for
 //! one database only.
 
-use std::{
-    borrow::Cow,
-    cmp::Ordering,
-    collections::BTreeSet,
-    hash::{Hash, Hasher},
-    sync::LazyLock,
-};
+use std::{borrow::Cow, cmp::Ordering, collections::BTreeSet, sync::LazyLock};
 
 use crate::domain::{
     clock::{Ids, RandomIds},
@@ -59,20 +53,6 @@ pub(in crate::store) enum RowBound {
     /// of steps of SQLite's virtual machine. A statement on a whole table runs on that thread from the start: SQLite may count a whole
     /// table in one long step, which would block the first thread.
     Table,
-}
-
-impl Hash for Param {
-    fn hash<H: Hasher>(&self, hasher: &mut H) {
-        std::mem::discriminant(self).hash(hasher);
-        match self {
-            Self::Text(text) => text.hash(hasher),
-            Self::Integer(number) => number.hash(hasher),
-            Self::Number(number) => number.to_bits().hash(hasher),
-            Self::Bytes(bytes) => bytes.hash(hasher),
-            Self::Flag(flag) => flag.hash(hasher),
-            Self::Null | Self::NoInteger | Self::NoNumber | Self::NoFlag => {}
-        }
-    }
 }
 
 /// SQL for the end of a subquery: it keeps PostgreSQL from turning the subquery into a join. On PostgreSQL only.

@@ -1,12 +1,9 @@
 //! The executor of reads: runs a statement on the reader pool of SQLite, on a standby, or on the pipelined connections to PostgreSQL.
 
-use std::sync::Arc;
-
 use sea_orm::{
     ColumnTrait, DbBackend, ExprTrait,
     sea_query::{Expr, Func},
 };
-use tokio::sync::Semaphore;
 use tokio_postgres::Row;
 
 use crate::store::{
@@ -59,7 +56,15 @@ impl Db {
             Reads::Postgres(lines) => {
                 sql = self.with_coordinator_snapshot(sql).await?;
                 let mut decoded = RowDecoder { decode, rows: Ok(Vec::new()) };
-                Box::pin(self.rows_within(share, lines, &sql, &mut decoded)).await.and(decoded.rows)
+                let read = async {
+                    let _permit = match share {
+                        // `acquire` fails only on a closed semaphore, and nothing closes this one.
+                        Some(share) => share.acquire().await.ok(),
+                        None => None,
+                    };
+                    self.each_row(lines, &sql, &mut decoded).await
+                };
+                Box::pin(read).await.and(decoded.rows)
             }
         };
         // The readiness check reads `last_read_failure`. `Unusable` is not recorded, since one damaged page does not make the server
@@ -69,22 +74,6 @@ impl Db {
                 self.last_read_failure().note(error);
             }
         })
-    }
-
-    /// Waits for a permit of the store, if there is a limit on its statements, and then runs [`Self::each_row`].
-    async fn rows_within(
-        &self,
-        share: Option<&Arc<Semaphore>>,
-        lines: &PipelinedConnections,
-        sql: &Sql,
-        to: &mut dyn RowSink,
-    ) -> Result<()> {
-        let _permit = match share {
-            // `acquire` fails only on a closed semaphore, and nothing closes this one.
-            Some(share) => share.acquire().await.ok(),
-            None => None,
-        };
-        self.each_row(lines, sql, to).await
     }
 
     /// Runs a statement on PostgreSQL and passes its rows to `to`. Runs it on the standby first if this handle reads there, and on the

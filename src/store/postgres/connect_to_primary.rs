@@ -29,7 +29,7 @@ use crate::store::{
     error::{is_not_accepting_yet, may_be_a_failover},
     postgres::{
         address::ServerAddress,
-        pipelined_connection::{Connection, ConnectionCount, PostgresResult, RowLength},
+        pipelined_connection::{Connection, PostgresResult, RowLength},
         tls,
     },
 };
@@ -57,7 +57,8 @@ pub(in crate::store) struct Server {
     /// Incremented when a prepared statement no longer fits the schema. A connection that has seen a lower value then prepares its
     /// statements anew.
     outdated: Arc<AtomicU64>,
-    open: Arc<AtomicU64>,
+    /// Each open connection has a clone of this handle.
+    open: Arc<()>,
     unreadable_certificate: Arc<AtomicBool>,
     /// Whether a connection pooler is in front of the server (see `pooler_detection`).
     is_pooled: AtomicBool,
@@ -125,7 +126,7 @@ impl Server {
 
     /// Returns the number of open connections to the server.
     pub fn connections(&self) -> u64 {
-        self.open.load(Ordering::Relaxed)
+        Arc::strong_count(&self.open) as u64 - 1
     }
 
     /// Returns whether a connection that failed with this error may soon succeed: the server is starting, has as many connections as it
@@ -174,9 +175,7 @@ impl Server {
     /// Opens a connection to one host. The certificate files are read each time, since they may have been renewed.
     async fn connect_to(&self, host: usize, rows: RowLength) -> Result<PostgresResult<Connection>> {
         let config = &self.hosts[host];
-        let connection = |client, serving| {
-            Connection::new(client, serving, rows, &self.outdated, self.is_pooled(), ConnectionCount::one_more(&self.open))
-        };
+        let connection = |client, serving| Connection::new(client, serving, rows, &self.outdated, self.is_pooled(), self.open.clone());
         if config.get_ssl_mode() == SslMode::Disable {
             return Ok(config.connect(NoTls).await.map(|(client, serving)| connection(client, Box::pin(serving) as _)));
         }

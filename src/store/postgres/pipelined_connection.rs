@@ -80,22 +80,6 @@ async fn few_reads_at_a_time<T>(work: impl Future<Output = T>) -> T {
     .await
 }
 
-/// Counts an open connection, until this value is dropped.
-pub(super) struct ConnectionCount(Arc<AtomicU64>);
-
-impl ConnectionCount {
-    pub(super) fn one_more(open: &Arc<AtomicU64>) -> Self {
-        open.fetch_add(1, Ordering::Relaxed);
-        Self(open.clone())
-    }
-}
-
-impl Drop for ConnectionCount {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
 /// A connection on which several statements can be in flight, with its prepared statements.
 pub(in crate::store) struct Connection {
     client: Client,
@@ -105,7 +89,8 @@ pub(in crate::store) struct Connection {
     /// session, or be another connection's.
     is_pooled: bool,
     served: JoinHandle<()>,
-    _counted: ConnectionCount,
+    /// The server counts its open connections by the clones of this handle.
+    _counted: Arc<()>,
 }
 
 /// Receives the rows of a statement as they arrive. A sink can decode each row at once, and so need not keep all rows in their wire format.
@@ -173,7 +158,7 @@ impl Connection {
         rows: RowLength,
         outdated: &Arc<AtomicU64>,
         is_pooled: bool,
-        counted: ConnectionCount,
+        counted: Arc<()>,
     ) -> Self {
         let served = tokio::spawn(async move {
             let ended = match rows {

@@ -219,7 +219,13 @@ pub(in crate::store) async fn check_reachable(server: &Server, patience: Duratio
     };
     match reached {
         Ok(connection) => {
-            let found = async { Ok::<_, Error>((encoding(&connection).await?, pooler_detection::is_pooled(&connection).await?)) }.await;
+            let found = async {
+                Ok::<_, Error>((
+                    pooler_detection::shown(&connection, "server_encoding").await?.unwrap_or_default(),
+                    pooler_detection::is_pooled(&connection).await?,
+                ))
+            }
+            .await;
             connection.close().await;
             let (encoding, is_pooled) = found?;
             server.set_pooled(is_pooled);
@@ -241,11 +247,6 @@ pub(in crate::store) async fn check_reachable(server: &Server, patience: Duratio
         }
         Err(error) => Err(error),
     }
-}
-
-async fn encoding(connection: &Connection) -> Result<String> {
-    let rows = connection.rows_unnamed(&Sql::fixed("SHOW server_encoding")).await?;
-    Ok(rows.first().map(|row| row.try_get(0)).transpose()?.unwrap_or_default())
 }
 
 /// Returns the error for a request after the pool was closed.

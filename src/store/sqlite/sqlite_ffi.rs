@@ -3,7 +3,6 @@
 
 use std::{
     ffi::{CStr, c_int},
-    ptr::NonNull,
     sync::OnceLock,
 };
 
@@ -19,38 +18,6 @@ const OLDEST: c_int = 3_051_000;
 /// bytes that SQLite writes in one system call, so that one call is enough to move them.
 const SAVEPOINT_BYTES: c_int = 131_000;
 
-/// A setting of SQLite that is missing. SQLite accepts some settings only before its first use, others only when it is compiled.
-#[derive(Debug, PartialEq, Eq)]
-pub(in crate::store) enum Missing {
-    /// SQLite was in use before it was configured: savepoints of more than 64 KB go to a temporary file, and each allocation is counted
-    /// under a lock.
-    Configuration,
-    /// A page pool for each connection is missing: all connections share one page pool and its lock.
-    OwnPages,
-    /// `fdatasync` is missing: a commit waits until the content of the WAL file and also its time stamps are on disk.
-    DataSync,
-}
-
-impl Missing {
-    /// Returns the text for the program's log: what is missing, and what that costs.
-    pub fn reason(&self) -> &'static str {
-        match self {
-            Self::Configuration => {
-                "SQLite was in use before it was configured: writes of more than 64 KB go through a temporary file, and threads share a lock \
-                 for each allocation"
-            }
-            Self::OwnPages => {
-                "SQLite was compiled with SQLITE_ENABLE_MEMORY_MANAGEMENT: all connections share one lock for their pages; build with the \
-                 flags of .cargo/config.toml"
-            }
-            Self::DataSync => {
-                "SQLite was compiled without HAVE_FDATASYNC: each commit also waits for the time stamps of its log; build with the flags of \
-                 .cargo/config.toml"
-            }
-        }
-    }
-}
-
 /// Checks SQLite's version and configures the library, once in a process and before the first connection. A missing setting costs only
 /// time, and is logged.
 pub(in crate::store) fn prepare() -> Result<()> {
@@ -62,7 +29,7 @@ pub(in crate::store) fn prepare() -> Result<()> {
             return Some(format!("counterpart needs SQLite 3.51 or newer, and this build has {}", version_name(version)));
         }
         for missing in configure().into_iter().chain(compiled_without()) {
-            tracing::warn!("{}", missing.reason());
+            tracing::warn!("{missing}");
         }
         None
     });
@@ -73,7 +40,8 @@ fn version_name(number: c_int) -> String {
     format!("{}.{}.{}", number / 1_000_000, number / 1000 % 1000, number % 1000)
 }
 
-fn configure() -> Option<Missing> {
+/// Configures SQLite. Returns what is missing, and what that costs, if SQLite was in use already.
+fn configure() -> Option<&'static str> {
     // SAFETY: both options take one int. SQLite refuses the options once it is in use, and then changes nothing. If it accepts them, no
     // other thread is running SQLite code.
     let codes = unsafe {
@@ -82,21 +50,31 @@ fn configure() -> Option<Missing> {
             ffi::sqlite3_config(ffi::SQLITE_CONFIG_STMTJRNL_SPILL, SAVEPOINT_BYTES),
         ]
     };
-    codes.iter().any(|code| *code != ffi::SQLITE_OK).then_some(Missing::Configuration)
+    codes.iter().any(|code| *code != ffi::SQLITE_OK).then_some(
+        "SQLite was in use before it was configured: writes of more than 64 KB go through a temporary file, and threads share a lock for \
+         each allocation",
+    )
 }
 
-fn compiled_without() -> Vec<Missing> {
+/// Returns the options without which SQLite was compiled, and what that costs.
+fn compiled_without() -> Vec<&'static str> {
     let has = |option: &CStr| {
         // SAFETY: the text ends with a zero byte, and the call keeps no pointer to it.
         unsafe { ffi::sqlite3_compileoption_used(option.as_ptr()) != 0 }
     };
     let mut missing = Vec::new();
     if has(c"ENABLE_MEMORY_MANAGEMENT") {
-        missing.push(Missing::OwnPages);
+        missing.push(
+            "SQLite was compiled with SQLITE_ENABLE_MEMORY_MANAGEMENT: all connections share one lock for their pages; build with the flags \
+             of .cargo/config.toml",
+        );
     }
     // SQLite does not report this option, so the flags of the build are searched for it.
     if !option_env!("LIBSQLITE3_FLAGS").is_some_and(|flags| flags.contains("HAVE_FDATASYNC=1")) {
-        missing.push(Missing::DataSync);
+        missing.push(
+            "SQLite was compiled without HAVE_FDATASYNC: each commit also waits for the time stamps of its log; build with the flags of \
+             .cargo/config.toml",
+        );
     }
     missing
 }
@@ -126,16 +104,6 @@ pub(in crate::store) fn sync_file(connection: &Connection) -> Result<()> {
     succeeded(code)
 }
 
-/// Switches on the query planner stability guarantee (QPSG) of a connection of sqlx: SQLite then chooses the plan of a statement without
-/// regard to its bound values. Returns whether that succeeded. The caller holds the lock of `handle`, so that no other thread uses the
-/// connection.
-pub(in crate::store) fn enable_stable_query_plans(handle: NonNull<ffi::sqlite3>) -> bool {
-    let mut enabled: c_int = 0;
-    // SAFETY: the caller holds the lock of the handle; the option takes an int and a pointer to an int, which outlives the call.
-    let code = unsafe { ffi::sqlite3_db_config(handle.as_ptr(), ffi::SQLITE_DBCONFIG_ENABLE_QPSG, 1 as c_int, &raw mut enabled) };
-    code == ffi::SQLITE_OK && enabled == 1
-}
-
 fn succeeded(code: c_int) -> Result<()> {
     if code == ffi::SQLITE_OK { Ok(()) } else { Err(rusqlite::Error::SqliteFailure(ffi::Error::new(code), None).into()) }
 }
@@ -152,7 +120,7 @@ mod tests {
 
     #[test]
     fn the_sqlite_build_has_all_required_options() {
-        assert_eq!(compiled_without(), []);
+        assert_eq!(compiled_without(), [""; 0]);
         prepare().unwrap();
     }
 
@@ -172,6 +140,6 @@ mod tests {
     fn sqlite_can_be_configured_only_before_its_first_use() {
         assert_eq!(configure(), None);
         Connection::open_in_memory().unwrap();
-        assert_eq!(configure(), Some(Missing::Configuration));
+        assert!(configure().is_some());
     }
 }

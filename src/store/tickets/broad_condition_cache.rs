@@ -30,7 +30,7 @@ impl BroadConditions {
     }
 
     pub fn key(&self, sql: &Sql) -> u64 {
-        self.1.hash_one((sql.as_str(), sql.params()))
+        self.1.hash_one((sql.as_str(), format!("{:?}", sql.params())))
     }
 
     pub fn contains(&self, key: u64) -> bool {

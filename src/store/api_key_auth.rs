@@ -98,12 +98,10 @@ impl Db {
         let find = || self.find_one(server_secrets::Entity::find().filter(server_secrets::Column::Name.eq(name)));
         let mut found = find().await?;
         if found.is_none() {
-            let tx = self.begin().await?;
             let sealed = self.secret_keys().seal(&fresh, secret_row_of_server(name))?;
             let row = server_secrets::ActiveModel { name: Set(name.to_owned()), value: Set(sealed.bytes), key_id: Set(sealed.key_id) };
             let insert = server_secrets::Entity::insert(row);
-            tx.execute(&insert.on_conflict(OnConflict::column(server_secrets::Column::Name).do_nothing().to_owned())).await?;
-            tx.commit().await?;
+            self.execute(&insert.on_conflict(OnConflict::column(server_secrets::Column::Name).do_nothing().to_owned())).await?;
             found = find().await?;
         }
         let row = found.ok_or_else(|| Error::Damaged(format!("the server secret {name} is gone")))?;

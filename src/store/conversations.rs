@@ -3,10 +3,7 @@
 
 use std::collections::HashMap;
 
-use sea_orm::{
-    ColumnTrait, Condition,
-    sea_query::{Expr, ExprTrait, Query},
-};
+use sea_orm::{ColumnTrait, Condition, sea_query::Query};
 
 use crate::{
     domain::{
@@ -21,7 +18,7 @@ use crate::{
         entity::{accounts, contacts, conversations},
         parameterised_sql::Sql,
         row_decoding::{Cells, Row, columns},
-        sql_from_entities::{FixedQuery, among, equals_parameter},
+        sql_from_entities::{FixedQuery, among, equal_columns, equals_parameter},
         statement::{
             as_of::{MovingList, MovingRow},
             pages::{PagedRow, count_sql},
@@ -88,9 +85,7 @@ static THREAD: FixedQuery = FixedQuery::new(|| {
         Column::{AccountId, Channel, DisplayName, Id, StoreId},
         Entity,
     };
-    let same = Condition::all()
-        .add(Expr::col((accounts::Entity, accounts::Column::StoreId)).equals((Entity, StoreId)))
-        .add(Expr::col((accounts::Entity, accounts::Column::Id)).equals((Entity, AccountId)));
+    let same = Condition::all().add(equal_columns(accounts::Column::StoreId, StoreId)).add(equal_columns(accounts::Column::Id, AccountId));
     Query::select()
         .columns([Id, DisplayName, Channel, AccountId].map(|column| (Entity, column)))
         .columns([accounts::Column::Name, accounts::Column::Channel].map(|column| (accounts::Entity, column)))
@@ -109,8 +104,8 @@ impl Db {
             return Ok(HashMap::new());
         }
         let same = Condition::all()
-            .add(Expr::col((contacts::Entity, contacts::Column::StoreId)).equals((conversations::Entity, conversations::Column::StoreId)))
-            .add(Expr::col((contacts::Entity, contacts::Column::Id)).equals((conversations::Entity, conversations::Column::ContactId)));
+            .add(equal_columns(contacts::Column::StoreId, conversations::Column::StoreId))
+            .add(equal_columns(contacts::Column::Id, conversations::Column::ContactId));
         let query = Query::select()
             .columns([conversations::Column::Id, conversations::Column::AccountId].map(|column| (conversations::Entity, column)))
             .column((contacts::Entity, contacts::Column::FullName))

@@ -63,17 +63,17 @@ fn columns<E: EntityTrait>(backend: DbBackend) -> (&'static str, Vec<&'static st
 impl Db {
     /// Returns whether a statement of this process failed, within the last `time`, because the database could not do its work.
     pub fn failed_within(&self, time: Duration) -> bool {
-        let last_write = match self.writes() {
+        let last_write = match &self.writes {
             Writes::Sqlite(writer) => writer.last_failure(),
             Writes::Postgres(kept) => kept.last_failure(),
         };
-        last_write.is_within(time) || self.last_read_failure().is_within(time)
+        last_write.is_within(time) || self.last_read_failure.is_within(time)
     }
 
     /// Returns how often the disk refused to sync the SQLite file after a checkpoint copied pages of the WAL into it. After the first
     /// refusal the WAL grows until a restart.
     pub fn refused_log_copies(&self) -> u64 {
-        match self.writes() {
+        match &self.writes {
             Writes::Sqlite(writer) => writer.refused_copies(),
             Writes::Postgres(_) => 0,
         }
@@ -91,7 +91,7 @@ impl Db {
         let row = ActiveModel { id: Set(ROW), written_at: Set(now.millis()) };
         let conflict = OnConflict::column(Column::Id).update_column(Column::WrittenAt).to_owned();
         tx.execute(&Entity::insert(row).on_conflict(conflict)).await?;
-        if let Some(file) = self.file() {
+        if let Some(file) = &self.file {
             tx.run(&Sql::fixed(&file.name_in_log())).await?;
         }
         tx.commit().await

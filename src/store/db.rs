@@ -64,16 +64,21 @@ pub(in crate::store) enum Writes {
 pub struct Db {
     address: DatabaseAddress,
     /// The database file of SQLite. `None` on PostgreSQL.
-    file: Option<Arc<FileIdentity>>,
+    pub(in crate::store) file: Option<Arc<FileIdentity>>,
     /// The connections for read statements that are built with [`Sql`](crate::store::parameterised_sql::Sql).
-    reads: Reads,
+    pub(in crate::store) reads: Reads,
     /// The connections on which write transactions run.
-    writes: Writes,
-    own: Arc<OwnChangeQueue>,
-    last_read_failure: LastFailure,
-    broad_conditions: BroadConditions,
-    gathered: Arc<KeyLookupBatcher>,
-    on_statement: Option<OnStatement>,
+    pub(in crate::store) writes: Writes,
+    /// The entries that this process has written to the change log and that its search index has not fetched yet.
+    pub(in crate::store) own_changes: Arc<OwnChangeQueue>,
+    /// When a read of this process last failed because the database could not do its work ([`Error::Failing`]).
+    pub(in crate::store) last_read_failure: LastFailure,
+    /// The filter conditions that many tickets fulfilled at the last count.
+    pub(in crate::store) broad_conditions: BroadConditions,
+    /// The look-ups by key that wait until one statement runs them.
+    pub(in crate::store) pending_lookups: Arc<KeyLookupBatcher>,
+    /// Counts statements. The code that runs a statement has to call it.
+    pub(in crate::store) on_statement: Option<OnStatement>,
     secret_keys: SecretKeys,
     /// Whether the tables are distributed over the nodes of a cluster (see `distributed`).
     is_distributed: bool,
@@ -81,7 +86,7 @@ pub struct Db {
     /// Whether read-only statements run on the standby.
     on_replica: bool,
     /// The limit on concurrent statements of one store. `None`: no limit.
-    share: Option<StatementLimit>,
+    pub(in crate::store) statement_limit: Option<StatementLimit>,
 }
 
 /// The limit on concurrent statements of one store, for requests that read many records. Statements that look up rows by a list of keys
@@ -148,16 +153,16 @@ impl Db {
             file,
             reads,
             writes,
-            own: Arc::default(),
+            own_changes: Arc::default(),
             last_read_failure: LastFailure::default(),
             broad_conditions: BroadConditions::default(),
-            gathered: Arc::default(),
+            pending_lookups: Arc::default(),
             on_statement,
             secret_keys: SecretKeys::default(),
             is_distributed: false,
             replica: None,
             on_replica: false,
-            share: None,
+            statement_limit: None,
         };
         Ok(Self { is_distributed: db.detect_distribution().await?, ..db })
     }
@@ -219,12 +224,8 @@ impl Db {
 
     /// Returns a handle to the same database whose read statements observe this limit on the concurrent statements of a store.
     #[must_use]
-    pub fn within(&self, share: StatementLimit) -> Self {
-        Self { share: Some(share), ..self.clone() }
-    }
-
-    pub(in crate::store) fn share(&self) -> Option<&StatementLimit> {
-        self.share.as_ref()
+    pub fn within(&self, limit: StatementLimit) -> Self {
+        Self { statement_limit: Some(limit), ..self.clone() }
     }
 
     /// Returns a handle to the same database without the `on_statement` callback, so that its statements are not counted.
@@ -244,45 +245,12 @@ impl Db {
         self.replica.as_deref().filter(|_| self.on_replica)
     }
 
-    pub(in crate::store) fn reads(&self) -> &Reads {
-        &self.reads
-    }
-
-    pub(in crate::store) fn writes(&self) -> &Writes {
-        &self.writes
-    }
-
-    /// Returns the record of when a read of this process last failed because the database could not do its work ([`Error::Failing`]).
-    pub(in crate::store) fn last_read_failure(&self) -> &LastFailure {
-        &self.last_read_failure
-    }
-
     /// Returns the number of connections of this process to PostgreSQL. SeaORM's connections, such as that of an export, are not counted.
     /// `None` on SQLite.
     pub fn postgres_connections(&self) -> Option<u64> {
         let (Reads::Postgres(reads), Writes::Postgres(writes)) = (&self.reads, &self.writes) else { return None };
         let replica = self.replica.as_ref().map_or(0, |replica| replica.connections());
         Some(reads.connections() + writes.connections() + replica)
-    }
-
-    /// Returns the queue of the entries that this process has written to the change log and that its search index has not fetched yet.
-    pub(in crate::store) fn own(&self) -> &Arc<OwnChangeQueue> {
-        &self.own
-    }
-
-    /// Returns the cache of broad filter conditions, those that many tickets fulfilled at the last count.
-    pub(in crate::store) fn broad_conditions(&self) -> &BroadConditions {
-        &self.broad_conditions
-    }
-
-    /// Returns the batcher of look-ups by key, in which look-ups wait until one statement runs them.
-    pub(in crate::store) fn pending_lookups(&self) -> &Arc<KeyLookupBatcher> {
-        &self.gathered
-    }
-
-    /// Returns the callback that counts statements. The code that runs a statement has to call it.
-    pub(in crate::store) fn on_statement(&self) -> Option<&OnStatement> {
-        self.on_statement.as_ref()
     }
 
     /// Opens a SeaORM connection that only the caller uses. Migrations and exports use it, so that a failed transaction of theirs does not
@@ -333,11 +301,6 @@ impl Db {
     /// Returns whether a connection pooler lends sessions of PostgreSQL to several connections.
     fn is_pooled(&self) -> bool {
         matches!(&self.address, DatabaseAddress::Postgres { server, .. } if server.is_pooled())
-    }
-
-    /// Returns the database file on SQLite.
-    pub(in crate::store) fn file(&self) -> Option<&FileIdentity> {
-        self.file.as_deref()
     }
 
     pub fn backend(&self) -> DbBackend {

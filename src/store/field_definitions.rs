@@ -124,16 +124,12 @@ impl Db {
 
 impl Write {
     pub async fn ticket_field(&self, id: &FieldId) -> Result<Option<Field>> {
-        let query = ticket_field_definitions::Entity::find()
-            .filter(ticket_field_definitions::Column::StoreId.eq(self.store()))
-            .filter(ticket_field_definitions::Column::Id.eq(id));
+        let query = ticket_field_definitions::Entity::find_by_id((self.store().to_string(), id.to_string()));
         Ok(self.select(query, model::<ticket_field_definitions::Entity>).await?.pop().map(Into::into))
     }
 
     pub async fn contact_field(&self, id: &FieldId) -> Result<Option<Field>> {
-        let query = contact_field_definitions::Entity::find()
-            .filter(contact_field_definitions::Column::StoreId.eq(self.store()))
-            .filter(contact_field_definitions::Column::Id.eq(id));
+        let query = contact_field_definitions::Entity::find_by_id((self.store().to_string(), id.to_string()));
         Ok(self.select(query, model::<contact_field_definitions::Entity>).await?.pop().map(Into::into))
     }
 }

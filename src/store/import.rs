@@ -108,7 +108,6 @@ const IMMEDIATE_FOREIGN_KEYS: &str = "conversation_labels_store_id_conversation_
 /// An import in progress.
 pub struct Import {
     way: ImportConnection,
-    backend: DbBackend,
     store: String,
     is_distributed: bool,
     now: Timestamp,
@@ -141,7 +140,6 @@ impl Db {
         let backend = way.backend();
         let mut import = Import {
             way,
-            backend,
             store: store.as_str().to_owned(),
             is_distributed: self.is_distributed(),
             now,
@@ -207,7 +205,7 @@ impl Import {
     /// Returns whether the import has to lock all rows that it will change before it changes any of them. This is so on PostgreSQL if the
     /// store had conversations before the import: other transactions may lock the same rows one by one, which could cause a deadlock.
     pub fn must_lock_rows(&self) -> bool {
-        self.backend == DbBackend::Postgres && self.had_records(RecordKind::Conversation)
+        self.way.backend() == DbBackend::Postgres && self.had_records(RecordKind::Conversation)
     }
 
     /// Adds these conversations to those that the import will change. The import will change the tickets of these conversations, too.
@@ -265,7 +263,7 @@ impl Import {
             RecordKind::Message => "external_id = NULL",
             _ => return Ok(()),
         };
-        let Bulk { sql: among, runs } = bulk_statements::among(self.backend, ids.iter().map(String::as_str));
+        let Bulk { sql: among, runs } = bulk_statements::among(self.way.backend(), ids.iter().map(String::as_str));
         let store = Value::from(self.store.as_str());
         if kind == RecordKind::Ticket {
             let sql =

@@ -245,11 +245,9 @@ impl Write {
 
     /// Inserts an open ticket without an assignee. The caller has locked its conversation.
     pub async fn insert_ticket(&self, ticket: &Ticket) -> Result<()> {
-        let conversation = conversations::Entity::find()
+        let conversation = conversations::Entity::find_by_id((self.store().to_string(), ticket.conversation_id.to_string()))
             .select_only()
-            .column(conversations::Column::LabelMarks)
-            .filter(conversations::Column::StoreId.eq(self.store()))
-            .filter(conversations::Column::Id.eq(&ticket.conversation_id));
+            .column(conversations::Column::LabelMarks);
         let label_marks = self.select(conversation, |cells| cells.take()).await?.pop().unwrap_or_default();
         let row = ticket.row(self.store());
         self.insert(tickets::ActiveModel { label_marks: Set(label_marks), field_marks: Set(0), text_marks: Set(0), ..row }).await

@@ -1,5 +1,4 @@
 //! The executor of reads: runs a statement on the reader pool of SQLite, on a standby, or on the pipelined connections to PostgreSQL.
-
 use sea_orm::{
     ColumnTrait, DbBackend, ExprTrait,
     sea_query::{Expr, Func},
@@ -42,11 +41,11 @@ impl Db {
         T: Send + 'static,
         D: Fn(&mut Cells<'_>) -> Result<T> + Send + 'static,
     {
-        if self.share().is_some_and(|share| share.all) && matches!(sql.row_bound(), RowBound::Keys) {
+        if self.statement_limit.as_ref().is_some_and(|share| share.all) && matches!(sql.row_bound(), RowBound::Keys) {
             sql.unbounded();
         }
-        let share = self.share().map(|share| &share.permits).filter(|_| !matches!(sql.row_bound(), RowBound::Keys));
-        let outcome = match self.reads() {
+        let share = self.statement_limit.as_ref().map(|share| &share.permits).filter(|_| !matches!(sql.row_bound(), RowBound::Keys));
+        let outcome = match &self.reads {
             Reads::Sqlite(readers) => {
                 self.count_statement();
                 readers.all(sql, share, decode).await
@@ -71,7 +70,7 @@ impl Db {
         // unready. The readiness check also runs `prove_usable`, which finds damage that concerns all requests.
         outcome.inspect_err(|error| {
             if matches!(error, Error::Failing(_)) {
-                self.last_read_failure().note(error);
+                self.last_read_failure.note(error);
             }
         })
     }
@@ -88,7 +87,7 @@ impl Db {
     }
 
     fn count_statement(&self) {
-        if let Some(on_statement) = self.on_statement() {
+        if let Some(on_statement) = &self.on_statement {
             on_statement();
         }
     }

@@ -92,10 +92,7 @@ impl Db {
             .col_expr(sandbox::Column::Ahead, Expr::value(ahead))
             .filter(sandbox::Column::Id.eq(SANDBOX_ROW_ID))
             .filter(sandbox::Column::Ahead.eq(former));
-        let tx = self.begin().await?;
-        let count = tx.execute(&moved).await?;
-        tx.commit().await?;
-        if count == 1 {
+        if self.execute(&moved).await? == 1 {
             return Ok(());
         }
         Err(Error::Unusable("another server has moved the clock of this sandbox; run one server, and start it again".to_owned()))

@@ -151,8 +151,10 @@ pub(in crate::store) fn select_sql(query: impl ReadStatement, backend: DbBackend
     bound(&written.text, written.values)
 }
 
-fn param(value: Value) -> Result<Param> {
+/// Converts a value into a parameter. A text is moved, unless U+0000 has to be replaced in it.
+pub(in crate::store) fn param(value: Value) -> Result<Param> {
     Ok(match value {
+        Value::String(Some(text)) if !text.contains('\0') => Param::Text(text),
         Value::String(text) => text.map_or(Param::Null, |text| text_value(&text)),
         Value::BigInt(number) => number.map_or(Param::NoInteger, Param::Integer),
         Value::BigUnsigned(Some(number)) if i64::try_from(number).is_ok() => Param::Integer(number.cast_signed()),

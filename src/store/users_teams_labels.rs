@@ -3,26 +3,29 @@
 use std::collections::HashMap;
 
 use sea_orm::{
-    ColumnTrait, Condition, EntityTrait, ExprTrait, Iterable, QueryFilter, QueryOrder, QuerySelect, QueryTrait,
-    sea_query::{Expr, JoinType, Order, Query, SelectStatement},
+    ColumnTrait, Condition, QueryFilter, QueryOrder, QuerySelect, QueryTrait,
+    sea_query::{Order, Query, SelectStatement},
 };
 
 use crate::{
     domain::{
         ids::{RoleId, StoreId, TeamId, UserId},
         paging::{Page, PageRequest, Position},
-        time::Timestamp,
         users_teams_labels::{Label, Role, RoleKind, Team, User},
     },
     store::{
         Db, Result,
         entity::{labels, roles, team_members, teams, users},
         parameterised_sql::{Sql, batches},
-        row_decoding::stored_record,
-        sql_from_entities::model,
+        row_decoding::{Row, stored_record},
+        sql_from_entities::{equal_columns, find},
         statement::pages::PagedRow,
     },
 };
+
+stored_record! {
+    User in users: id, user_id, name, email, role_id, created_at
+}
 
 stored_record! {
     Team in teams: id, name, description, created_at
@@ -52,16 +55,15 @@ impl PagedRow for Label {
 /// Returns a subquery for a column of a user's role. The subquery returns NULL if the store has no such role. `of`: the store, if it is
 /// known. The subquery then names the store, so that a distributed database (Citus) reads only the node that has the store.
 fn role(column: roles::Column, of: Option<&StoreId>) -> SelectStatement {
-    let store_id = Expr::col((roles::Entity, roles::Column::StoreId));
     let mut query = Query::select();
     query
         .column((roles::Entity, column))
         .from(roles::Entity)
         .and_where(match of {
-            Some(store) => store_id.eq(store.as_str()),
-            None => store_id.equals((users::Entity, users::Column::StoreId)),
+            Some(store) => roles::Column::StoreId.eq(store),
+            None => equal_columns(roles::Column::StoreId, users::Column::StoreId),
         })
-        .and_where(Expr::col((roles::Entity, roles::Column::Id)).equals((users::Entity, users::Column::RoleId)));
+        .and_where(equal_columns(roles::Column::Id, users::Column::RoleId));
     query
 }
 
@@ -76,24 +78,11 @@ impl From<roles::Model> for Role {
     }
 }
 
-impl From<users::Model> for User {
-    fn from(row: users::Model) -> Self {
-        Self {
-            id: row.id.into(),
-            user_id: row.user_id.map(Into::into),
-            name: row.name,
-            email: row.email,
-            role_id: row.role_id.map(Into::into),
-            created_at: Timestamp::from_millis(row.created_at),
-        }
-    }
-}
-
 impl Db {
     /// Returns all users, or only the user with this `userId`, oldest first. Each user comes with the user's role, if the store has that
     /// role.
     pub async fn users(&self, store: &StoreId, user: Option<&UserId>) -> Result<Vec<(User, Option<Role>)>> {
-        let query = users::Entity::find()
+        let query = find::<User>()
             .expr(role(roles::Column::Id, Some(store)))
             .expr(role(roles::Column::Name, Some(store)))
             .expr(role(roles::Column::Kind, Some(store)))
@@ -102,7 +91,7 @@ impl Db {
             .order_by_asc(users::Column::CreatedAt)
             .order_by_asc(users::Column::Id);
         self.select(query, |cells| {
-            let user = model::<users::Entity>(cells)?.into();
+            let user = User::decode(cells)?;
             let (id, name, kind): (Option<RoleId>, _, Option<String>) = (cells.take()?, cells.take()?, cells.take()?);
             let kind = kind.and_then(|kind| RoleKind::of(&kind));
             let role = id.zip(name).map(|(id, name)| Role { id, name, kind });
@@ -115,8 +104,8 @@ impl Db {
     pub async fn users_by_id(&self, store: &StoreId, ids: Vec<&UserId>) -> Result<Vec<User>> {
         let mut users = Vec::new();
         for ids in batches(ids.into_iter().map(UserId::as_str)) {
-            let query = users::Entity::find().filter(users::Column::StoreId.eq(store)).filter(users::Column::UserId.is_in(ids));
-            users.append(&mut self.select(query, |cells| Ok(model::<users::Entity>(cells)?.into())).await?);
+            let query = find::<User>().filter(users::Column::StoreId.eq(store)).filter(users::Column::UserId.is_in(ids));
+            users.append(&mut self.select(query, User::decode).await?);
         }
         Ok(users)
     }
@@ -137,22 +126,22 @@ impl Db {
         let mut members: HashMap<TeamId, Vec<(UserId, Option<User>)>> = HashMap::new();
         for ids in batches(teams.into_iter().map(TeamId::as_str)) {
             let of_member = Condition::all()
-                .add(Expr::col((users::Entity, users::Column::StoreId)).equals((team_members::Entity, team_members::Column::StoreId)))
-                .add(Expr::col((users::Entity, users::Column::UserId)).equals((team_members::Entity, team_members::Column::UserId)));
+                .add(equal_columns(users::Column::StoreId, team_members::Column::StoreId))
+                .add(equal_columns(users::Column::UserId, team_members::Column::UserId));
             let mut query = Query::select();
             query
                 .columns([(team_members::Entity, team_members::Column::TeamId), (team_members::Entity, team_members::Column::UserId)])
-                .expr(Expr::col((users::Entity, users::Column::Id)).is_not_null())
-                .columns(users::Column::iter().map(|column| (users::Entity, column)))
+                .expr(users::Column::Id.is_not_null())
+                .columns(User::columns().split(", ").map(|column| (users::Entity, column)))
                 .from(team_members::Entity)
-                .join(JoinType::LeftJoin, users::Entity, of_member)
+                .left_join(users::Entity, of_member)
                 .and_where(team_members::Column::StoreId.eq(store))
                 .and_where(team_members::Column::TeamId.is_in(ids))
                 .order_by((team_members::Entity, team_members::Column::TeamId), Order::Asc)
                 .order_by((team_members::Entity, team_members::Column::Position), Order::Asc);
             let rows = self.select(query, |cells| {
                 let (team, id): (TeamId, UserId) = (cells.take()?, cells.take()?);
-                let user = if cells.take()? { Some(model::<users::Entity>(cells)?.into()) } else { None };
+                let user = if cells.take()? { Some(User::decode(cells)?) } else { None };
                 Ok((team, id, user))
             });
             for (team, id, user) in rows.await? {

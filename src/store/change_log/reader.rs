@@ -98,25 +98,25 @@ pub struct ChangesSince {
 impl Db {
     /// Starts the queue of this process's own changes: from now on [`Db::own_changes`] returns the changes that this process commits.
     pub fn follow_own_changes(&self) {
-        self.own().followed.store(true, Ordering::Release);
+        self.own_changes.followed.store(true, Ordering::Release);
     }
 
     /// Takes the queued changes of searchable records that this process has committed since the last call.
     pub fn own_changes(&self) -> Vec<LoggedChange> {
-        std::mem::take(&mut *self.own().changes.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.own_changes.changes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Returns the current epoch, a counter. If the write that inserted a record began in an earlier epoch, the search index may already
     /// have read that record from the database, possibly in a newer state. So the index does not use the record that this process kept in
     /// memory, and reads it from the database.
     pub fn own_epoch(&self) -> u64 {
-        self.own().epoch()
+        self.own_changes.epoch()
     }
 
     /// Begins the next epoch. The search index calls this after it has read records that the log did not name, such as all messages of a
     /// conversation.
     pub fn end_own_epoch(&self) {
-        self.own().epoch.fetch_add(1, Ordering::AcqRel);
+        self.own_changes.epoch.fetch_add(1, Ordering::AcqRel);
     }
 
     /// Returns the log position of the current end of the log.

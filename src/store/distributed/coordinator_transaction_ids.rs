@@ -18,7 +18,7 @@ const SNAPSHOT: &str = "pg_current_snapshot()";
 impl Db {
     /// Finds out whether the tables are distributed over the nodes of a cluster. If so, prepares the connections for writes.
     pub(in crate::store) async fn detect_distribution(&self) -> Result<bool> {
-        let Writes::Postgres(writes) = self.writes() else { return Ok(false) };
+        let Writes::Postgres(writes) = &self.writes else { return Ok(false) };
         let is_distributed = self.uncounted().first(Sql::fixed(IS_DISTRIBUTED), |cells| cells.take()).await? == Some(true);
         if is_distributed {
             writes.begin_with(BEGIN_WRITE);
@@ -29,7 +29,7 @@ impl Db {
     /// If the database is distributed and the statement reads a snapshot, returns the statement with the coordinator's snapshot as a bound
     /// value. Without this value, the statement would read the snapshot of the node that runs it.
     pub(in crate::store) async fn with_coordinator_snapshot(&self, mut sql: Sql) -> Result<Sql> {
-        if let Reads::Postgres(coordinator) = self.reads()
+        if let Reads::Postgres(coordinator) = &self.reads
             && self.is_distributed()
             && sql.text.contains(SNAPSHOT)
         {

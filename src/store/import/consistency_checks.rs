@@ -33,7 +33,7 @@ impl Import {
 
     /// Returns the first of these accounts that the store does not have.
     pub async fn missing_account(&self, ids: &[AccountId]) -> Result<Option<AccountId>> {
-        let Bulk { sql, runs } = bulk_statements::table(self.backend, ids.iter().map(|id| vec![id.as_str().into()]).collect());
+        let Bulk { sql, runs } = bulk_statements::table(self.way.backend(), ids.iter().map(|id| vec![id.as_str().into()]).collect());
         let sql =
             format!("SELECT v.column1 FROM {sql} LEFT JOIN accounts a ON a.id = v.column1 AND a.store_id = ? WHERE a.id IS NULL LIMIT 1");
         let missing = self.way.all(&sql, &[], runs, &[self.store.as_str().into()], |cells| cells.take()).await?;

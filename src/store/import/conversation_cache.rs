@@ -55,7 +55,7 @@ impl Import {
     /// Caches the accounts of the given conversations that exist, in `Import::known`.
     pub(super) async fn cache_accounts(&mut self, conversations: impl Iterator<Item = &str> + Clone) -> Result<()> {
         self.known.make_room(conversations.clone().filter(|id| self.known.account(id).is_none()).count());
-        let Bulk { sql, runs } = bulk_statements::among(self.backend, conversations.filter(|id| self.known.account(id).is_none()));
+        let Bulk { sql, runs } = bulk_statements::among(self.way.backend(), conversations.filter(|id| self.known.account(id).is_none()));
         let sql = format!("SELECT id, account_id FROM conversations WHERE store_id = ? AND id {sql}");
         let found: Vec<(String, AccountId)> = self.of_store(&sql, runs, |cells| Ok((text(cells)?, cells.take()?))).await?;
         self.known.0.extend(found.into_iter().map(|(id, account)| (id, RecentId { account, touched: false })));
@@ -65,7 +65,7 @@ impl Import {
     /// Records conversations as touched: their derived columns are computed again at the end.
     pub(super) async fn touch(&mut self, conversations: impl Iterator<Item = &str>) -> Result<()> {
         let ids: BTreeSet<&str> = conversations.filter(|id| !self.known.is_touched(id)).collect();
-        let Bulk { sql, runs } = bulk_statements::rows(self.backend, ids.iter().map(|id| vec![(*id).into()]).collect());
+        let Bulk { sql, runs } = bulk_statements::rows(self.way.backend(), ids.iter().map(|id| vec![(*id).into()]).collect());
         self.way.run(&format!("INSERT INTO import_touched (id) {sql} ON CONFLICT (id) DO NOTHING"), &[], runs, &[]).await?;
         for id in ids {
             if let Some(seen) = self.known.0.get_mut(id) {
@@ -77,7 +77,7 @@ impl Import {
 
     /// Records as touched the conversations that now contain the records with these ids. Called before the batch replaces the records.
     pub(super) async fn touch_former(&self, kind: RecordKind, ids: impl Iterator<Item = &str>) -> Result<()> {
-        let Bulk { sql, runs } = bulk_statements::among(self.backend, ids);
+        let Bulk { sql, runs } = bulk_statements::among(self.way.backend(), ids);
         let sql = format!(
             "INSERT INTO import_touched (id) SELECT DISTINCT conversation_id FROM {} WHERE store_id = ? AND id {sql} \
              ON CONFLICT (id) DO NOTHING",

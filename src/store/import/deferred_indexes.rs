@@ -41,7 +41,7 @@ impl Import {
     /// Receives the size of the input, before the first record. If the input is larger than the database, drops the indexes, to build them
     /// again at the end. Building them scans the whole database, which is acceptable for an import of that size.
     pub async fn expect(&mut self, bytes: u64) -> Result<()> {
-        if self.backend != DbBackend::Sqlite {
+        if self.way.backend() != DbBackend::Sqlite {
             return Ok(());
         }
         let size = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size";

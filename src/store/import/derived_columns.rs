@@ -61,7 +61,7 @@ impl Import {
     /// Ends the import: completes tickets, runs the consistency checks, numbers tickets and sets derived columns. Returns the errors in the
     /// records, if any.
     pub async fn finish(&mut self) -> Result<std::result::Result<(), Vec<ImportFault>>> {
-        if self.backend == DbBackend::Postgres {
+        if self.way.backend() == DbBackend::Postgres {
             // PostgreSQL has no statistics on the rows that this transaction wrote. Without statistics it may plan a join as if the tables
             // had only a handful of rows.
             let counted = "import_touched, import_tickets, accounts, contacts, conversations, conversation_labels, tickets, \
@@ -162,7 +162,7 @@ impl Import {
             });
             let numbered: Vec<_> = numbered.collect();
             if !numbered.is_empty() {
-                let Bulk { sql, runs } = bulk_statements::update(self.backend, "tickets", &["ticket_number"], numbered);
+                let Bulk { sql, runs } = bulk_statements::update(self.way.backend(), "tickets", &["ticket_number"], numbered);
                 self.way.run(&sql, &[], runs, &[store()]).await?;
             }
         }
@@ -198,7 +198,7 @@ impl Import {
     }
 
     async fn derive_conversations(&self) -> Result<()> {
-        let (counted, counts) = match self.backend {
+        let (counted, counts) = match self.way.backend() {
             DbBackend::Postgres => {
                 // Newly written rows cannot be counted by an index alone: the table has to be read. Reading it in its own order is faster
                 // than reading it conversation by conversation.
@@ -227,7 +227,7 @@ impl Import {
             let Some((last, _)) = rows.last() else { return Ok(()) };
             after.clone_from(last);
             let rows = rows.into_iter().map(|(id, columns)| columns.into_iter().chain([id.into()]).collect());
-            let Bulk { sql, runs } = bulk_statements::update(self.backend, "conversations", &DERIVED, rows.collect());
+            let Bulk { sql, runs } = bulk_statements::update(self.way.backend(), "conversations", &DERIVED, rows.collect());
             self.way.run(&sql, &[], runs, &[self.store.as_str().into()]).await?;
         }
     }

@@ -8,17 +8,21 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use rusqlite::{Connection, Statement as Prepared, types::Null};
+use rusqlite::Connection;
 use sea_orm::{DbBackend, Value};
 
 use crate::store::{
-    Db, Error, Result,
+    Db, Result,
     db::Writes,
     import::numbered,
     parameterised_sql::{Param, Sql},
     postgres::pipelined_transaction::BegunTransaction,
     row_decoding::Cells,
-    sqlite::group_commit::{ExclusiveTransaction, Writer},
+    sql_from_entities::param,
+    sqlite::{
+        connection::bind,
+        group_commit::{ExclusiveTransaction, Writer},
+    },
 };
 
 /// How many prepared statements are cached: two for each table, and the statements of `release_unique_values`, `clear` and `touch`.
@@ -41,7 +45,7 @@ pub(super) enum ImportConnection {
 
 impl ImportConnection {
     pub async fn open(db: &Db) -> Result<Self> {
-        match db.writes() {
+        match &db.writes {
             Writes::Sqlite(writer) => Self::sqlite(writer).await,
             Writes::Postgres(kept) => {
                 let begun = kept.begin().await?;
@@ -74,16 +78,17 @@ impl ImportConnection {
         match self {
             Self::Sqlite(alone) => with(alone, |connection| {
                 let mut statement = connection.prepare_cached(sql)?;
-                for run in &runs {
-                    bind(&mut statement, before.iter().chain(run).chain(after))?;
+                for run in runs {
+                    bind(&mut statement, &params(before, run, after)?)?;
                     statement.raw_execute()?;
                 }
                 Ok(())
             }),
             Self::Postgres(begun) => {
-                let sql = numbered(sql);
+                let mut statement = Sql::fixed(&numbered(sql));
                 for run in runs {
-                    begun.run(&statement(&sql, before, run, after)?).await?;
+                    statement.values = params(before, run, after)?;
+                    begun.run(&statement).await?;
                 }
                 Ok(())
             }
@@ -106,8 +111,8 @@ impl ImportConnection {
         match self {
             Self::Sqlite(alone) => with(alone, |connection| {
                 let mut statement = connection.prepare_cached(sql)?;
-                for run in &runs {
-                    bind(&mut statement, before.iter().chain(run).chain(after))?;
+                for run in runs {
+                    bind(&mut statement, &params(before, run, after)?)?;
                     let mut rows = statement.raw_query();
                     while let Some(row) = rows.next()? {
                         decoded.push(decode(&mut Cells::sqlite(row))?);
@@ -116,9 +121,10 @@ impl ImportConnection {
                 Ok(())
             })?,
             Self::Postgres(begun) => {
-                let sql = numbered(sql);
+                let mut statement = Sql::fixed(&numbered(sql));
                 for run in runs {
-                    for row in &begun.rows(&statement(&sql, before, run, after)?).await? {
+                    statement.values = params(before, run, after)?;
+                    for row in &begun.rows(&statement).await? {
                         decoded.push(decode(&mut Cells::postgres(row))?);
                     }
                 }
@@ -147,35 +153,9 @@ fn with<T>(alone: &Mutex<ExclusiveTransaction>, work: impl FnOnce(&Connection) -
     work(alone.lock().unwrap_or_else(PoisonError::into_inner).connection())
 }
 
-fn statement(sql: &str, before: &[Value], run: Vec<Value>, after: &[Value]) -> Result<Sql> {
-    let mut values = before.iter().cloned().chain(run).chain(after.iter().cloned());
-    values.try_fold(Sql::fixed(sql), |sql, value| {
-        Ok(sql.with(match value {
-            Value::String(Some(text)) => Param::Text(text),
-            Value::BigInt(Some(number)) => Param::Integer(number),
-            other => return Err(unknown(&other)),
-        }))
-    })
-}
-
-fn unknown(value: &Value) -> Error {
-    Error::Damaged(format!("no column holds a value such as {value:?}"))
-}
-
-fn bind<'a>(statement: &mut Prepared<'_>, values: impl Iterator<Item = &'a Value>) -> Result<()> {
-    for (value, at) in values.zip(1..) {
-        match value {
-            Value::String(Some(text)) => statement.raw_bind_parameter(at, text.as_str())?,
-            Value::BigInt(Some(number)) => statement.raw_bind_parameter(at, number)?,
-            Value::Bool(Some(flag)) => statement.raw_bind_parameter(at, flag)?,
-            Value::Double(Some(number)) => statement.raw_bind_parameter(at, number)?,
-            Value::String(None) | Value::BigInt(None) | Value::Bool(None) | Value::Double(None) => {
-                statement.raw_bind_parameter(at, Null)?
-            }
-            other => return Err(unknown(other)),
-        }
-    }
-    Ok(())
+/// Returns the values of one run as parameters.
+fn params(before: &[Value], run: Vec<Value>, after: &[Value]) -> Result<Vec<Param>> {
+    before.iter().cloned().chain(run).chain(after.iter().cloned()).map(param).collect()
 }
 
 #[cfg(test)]
@@ -190,7 +170,7 @@ mod tests {
             return;
         }
         let mode = "SELECT current_setting('plan_cache_mode')";
-        let Writes::Postgres(kept) = fixture.db.writes() else { unreachable!("of PostgreSQL") };
+        let Writes::Postgres(kept) = &fixture.db.writes else { unreachable!("of PostgreSQL") };
         let begun = kept.begin().await.unwrap();
         assert_eq!(begun.rows(&Sql::fixed(mode)).await.unwrap()[0].get::<_, String>(0), "force_generic_plan");
         begun.commit(&[]).await.unwrap();

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use sea_orm::{DbBackend, EntityTrait, IntoActiveModel};
 
 use crate::{
-    domain::ndjson_records::RecordKind,
+    domain::ndjson_records::{Line, RecordKind},
     store::{
         Error, Result,
         import::{
@@ -19,14 +19,13 @@ use crate::{
 
 /// A value for a unique index, and the record that contains it.
 pub(super) struct UniqueValue {
-    pub line: u64,
-    pub id: String,
-    pub key: Vec<String>,
+    line: u64,
+    id: String,
+    key: Vec<String>,
 }
 
 /// The values of some records for one unique index.
 pub(super) struct UniqueValues {
-    pub kind: RecordKind,
     pub property: &'static str,
     pub columns: &'static str,
     /// The condition of a partial index, beginning with ` AND `; empty for a full index.
@@ -34,6 +33,22 @@ pub(super) struct UniqueValues {
     /// The beginning of the error message.
     pub rule: &'static str,
     pub claims: Vec<UniqueValue>,
+}
+
+impl UniqueValues {
+    /// Collects values for a full index. `value` returns the id of a record and its value, or `None` if the record has no value.
+    pub fn new<R>(
+        property: &'static str,
+        columns: &'static str,
+        lines: &[Line<R>],
+        mut value: impl FnMut(&R) -> Option<(&str, Vec<String>)>,
+    ) -> Self {
+        let claims = lines.iter().filter_map(|line| {
+            let (id, key) = value(&line.record)?;
+            Some(UniqueValue { line: line.number, id: id.to_owned(), key })
+        });
+        Self { property, columns, only: "", rule: "", claims: claims.collect() }
+    }
 }
 
 impl Import {
@@ -51,7 +66,7 @@ impl Import {
     {
         let claims: Vec<UniqueValues> = claims.into_iter().filter(|claims| !claims.claims.is_empty()).collect();
         // After a statement has failed, PostgreSQL refuses all statements until the transaction returns to a savepoint.
-        let saves = self.backend == DbBackend::Postgres && !claims.is_empty();
+        let saves = self.way.backend() == DbBackend::Postgres && !claims.is_empty();
         if saves {
             self.run("SAVEPOINT claimed", []).await?;
         }
@@ -65,7 +80,7 @@ impl Import {
             self.run("ROLLBACK TO SAVEPOINT claimed", []).await?;
         }
         for claims in claims {
-            if let Err(fault) = self.claim(claims).await? {
+            if let Err(fault) = self.claim(kind, claims).await? {
                 return Ok(Err(fault));
             }
         }
@@ -75,7 +90,7 @@ impl Import {
     /// Checks the values of a batch for one unique index. Returns a fault if two records of the batch have the same value, or if a stored
     /// record that is not in the batch has a value of the batch. Stored records that the import replaces are no conflict, since they have
     /// released their unique values before. Rows of the batch itself may already be stored; they are no conflict, either.
-    async fn claim(&self, UniqueValues { kind, property, columns, only, rule, claims }: UniqueValues) -> Result<ImportResult> {
+    async fn claim(&self, kind: RecordKind, UniqueValues { property, columns, only, rule, claims }: UniqueValues) -> Result<ImportResult> {
         let mut owners: HashMap<&[String], &UniqueValue> = HashMap::with_capacity(claims.len());
         let fault = |claim: &UniqueValue, holder: &str| ImportFault {
             at: At::Line { number: claim.line, kind },
@@ -92,7 +107,7 @@ impl Import {
             }
         }
         let keys = claims.iter().map(|claim| claim.key.iter().map(|part| part.as_str().into()).collect());
-        let Bulk { sql, runs } = bulk_statements::rows(self.backend, keys.collect());
+        let Bulk { sql, runs } = bulk_statements::rows(self.way.backend(), keys.collect());
         let sql = format!("SELECT id, {columns} FROM {} WHERE store_id = ? AND ({columns}) IN ({sql}){only}", table(kind));
         let width = claims.first().map_or(0, |claim| claim.key.len());
         let decode = |cells: &mut Cells<'_>| Ok((text(cells)?, (0..width).map(|_| text(cells)).collect::<Result<Vec<_>>>()?));

@@ -6,7 +6,7 @@ use sea_orm::{ActiveModelTrait, DbBackend, EntityTrait, IntoActiveModel, Iterabl
 
 use crate::{
     domain::{
-        ndjson_records::{Account, Contact, Conversation, ImportedTicket, Line, Message, RecordKind, Team},
+        ndjson_records::{Account, Conversation, ImportedTicket, Line, Message, RecordKind, Team},
         time::Timestamp,
     },
     store::{
@@ -20,7 +20,7 @@ use crate::{
             Batch, Import, ImportResult, PLACEHOLDER_PREFIX,
             bulk_statements::{self, Bulk},
             row_mapping, table, text,
-            unique_value_conflicts::{UniqueValue, UniqueValues},
+            unique_value_conflicts::UniqueValues,
         },
         ndjson_record_columns::NdjsonRecord,
         row_decoding::Cells,
@@ -48,22 +48,15 @@ impl Import {
         )
         .await?;
 
-        let claims = batch.users.iter().filter_map(|line| {
-            Some(UniqueValue { line: line.number, id: line.record.id.to_string(), key: vec![line.record.user_id.as_ref()?.to_string()] })
-        });
         let ids =
-            UniqueValues { kind: RecordKind::User, property: "userId", columns: "user_id", only: "", rule: "", claims: claims.collect() };
-        let ages = self
-            .creation_times(RecordKind::User, batch.users.iter().map(|line| (line.record.id.as_str(), line.record.created_at)).collect())
-            .await?;
+            UniqueValues::new("userId", "user_id", &batch.users, |user| Some((user.id.as_str(), vec![user.user_id.as_ref()?.to_string()])));
+        let ages = self.creation_times(RecordKind::User, &batch.users, |user| (user.id.as_str(), user.created_at)).await?;
         let users = batch.users.into_iter().zip(ages).map(|(line, age)| row_mapping::user(&store, line.record, age));
         if let Err(fault) = self.put_claimed::<users::Entity>(RecordKind::User, users, [ids]).await? {
             return Ok(Err(fault));
         }
 
-        let ages = self
-            .creation_times(RecordKind::Label, batch.labels.iter().map(|line| (line.record.id.as_str(), line.record.created_at)).collect())
-            .await?;
+        let ages = self.creation_times(RecordKind::Label, &batch.labels, |label| (label.id.as_str(), label.created_at)).await?;
         self.put_rows::<labels::Entity>(
             RecordKind::Label,
             batch.labels.into_iter().zip(ages).map(|(line, age)| row_mapping::label(&store, line.record, age)),
@@ -78,23 +71,14 @@ impl Import {
         )
         .await?;
 
-        let claim = |line: &Line<Contact>, key: Option<String>| {
-            Some(UniqueValue { line: line.number, id: line.record.id.to_string(), key: vec![key?] })
-        };
-        let emails = batch.contacts.iter().filter_map(|line| claim(line, line.record.email.as_deref().map(str::to_lowercase)));
-        let phones = batch.contacts.iter().filter_map(|line| claim(line, line.record.phone.clone()));
-        let claims = [("email", "email_key", emails.collect()), ("phone", "phone", phones.collect())];
-        let claims = claims.map(|(property, columns, claims)| UniqueValues {
-            kind: RecordKind::Contact,
-            property,
-            columns,
-            only: "",
-            rule: "",
-            claims,
+        let emails = UniqueValues::new("email", "email_key", &batch.contacts, |contact| {
+            Some((contact.id.as_str(), vec![contact.email.as_deref()?.to_lowercase()]))
         });
+        let phones =
+            UniqueValues::new("phone", "phone", &batch.contacts, |contact| Some((contact.id.as_str(), vec![contact.phone.clone()?])));
         self.change(RecordKind::Contact.name(), batch.contacts.iter().map(|line| line.record.id.as_str())).await?;
         let contacts = batch.contacts.into_iter().map(|line| row_mapping::contact(&store, line.record));
-        if let Err(fault) = self.put_claimed::<contacts::Entity>(RecordKind::Contact, contacts, claims).await? {
+        if let Err(fault) = self.put_claimed::<contacts::Entity>(RecordKind::Contact, contacts, [emails, phones]).await? {
             return Ok(Err(fault));
         }
 
@@ -117,9 +101,7 @@ impl Import {
     }
 
     async fn put_teams(&mut self, lines: Vec<Line<Team>>) -> Result<()> {
-        let ages = self
-            .creation_times(RecordKind::Team, lines.iter().map(|line| (line.record.id.as_str(), line.record.created_at)).collect())
-            .await?;
+        let ages = self.creation_times(RecordKind::Team, &lines, |team| (team.id.as_str(), team.created_at)).await?;
         self.clear(RecordKind::Team, "team_members", "team_id", lines.iter().map(|line| line.record.id.as_str())).await?;
         let store = self.store.clone();
         let members = lines.iter().flat_map(|line| {
@@ -138,9 +120,7 @@ impl Import {
 
     async fn put_accounts(&mut self, lines: Vec<Line<Account>>) -> Result<()> {
         self.accounts_came |= !lines.is_empty();
-        let ages = self
-            .creation_times(RecordKind::Account, lines.iter().map(|line| (line.record.id.as_str(), line.record.created_at)).collect())
-            .await?;
+        let ages = self.creation_times(RecordKind::Account, &lines, |account| (account.id.as_str(), account.created_at)).await?;
         self.clear(RecordKind::Account, "account_users", "account_id", lines.iter().map(|line| line.record.id.as_str())).await?;
         let store = self.store.clone();
         let users = lines.iter().flat_map(|line| {
@@ -157,19 +137,9 @@ impl Import {
     }
 
     async fn put_conversations(&mut self, lines: Vec<Line<Conversation>>) -> Result<ImportResult> {
-        let claims = lines.iter().map(|line| UniqueValue {
-            line: line.number,
-            id: line.record.id.to_string(),
-            key: vec![line.record.account_id.to_string(), line.record.reference_id.clone()],
+        let threads = UniqueValues::new("referenceId", "account_id, reference_id", &lines, |conversation| {
+            Some((conversation.id.as_str(), vec![conversation.account_id.to_string(), conversation.reference_id.clone()]))
         });
-        let threads = UniqueValues {
-            kind: RecordKind::Conversation,
-            property: "referenceId",
-            columns: "account_id, reference_id",
-            only: "",
-            rule: "",
-            claims: claims.collect(),
-        };
         if self.had_records(RecordKind::Conversation) {
             self.cache_accounts(lines.iter().map(|line| line.record.id.as_str())).await?;
             self.realign |= lines
@@ -202,34 +172,17 @@ impl Import {
     }
 
     async fn put_tickets(&mut self, lines: Vec<Line<ImportedTicket>>) -> Result<ImportResult> {
-        let numbers = lines.iter().filter_map(|line| {
-            let ticket = &line.record.ticket;
-            Some(UniqueValue { line: line.number, id: ticket.id.to_string(), key: vec![ticket.ticket_number.clone()?] })
+        let numbers = UniqueValues::new("ticketNumber", "ticket_number", &lines, |ImportedTicket { ticket, .. }| {
+            Some((ticket.id.as_str(), vec![ticket.ticket_number.clone()?]))
         });
-        let open = lines.iter().filter(|line| line.record.ticket.is_open).map(|line| UniqueValue {
-            line: line.number,
-            id: line.record.ticket.id.to_string(),
-            key: vec![line.record.ticket.conversation_id.to_string()],
-        });
-        let claims = [
-            UniqueValues {
-                kind: RecordKind::Ticket,
-                property: "ticketNumber",
-                columns: "ticket_number",
-                only: "",
-                rule: "",
-                claims: numbers.collect(),
-            },
-            UniqueValues {
-                kind: RecordKind::Ticket,
-                property: "isOpen",
-                columns: "conversation_id",
-                // The condition is a literal: with a bound value the database would never use the partial index.
-                only: " AND is_open = TRUE",
-                rule: "a conversation has at most one open ticket: ",
-                claims: open.collect(),
-            },
-        ];
+        let open = UniqueValues {
+            // The condition is a literal: with a bound value the database would never use the partial index.
+            only: " AND is_open = TRUE",
+            rule: "a conversation has at most one open ticket: ",
+            ..UniqueValues::new("isOpen", "conversation_id", &lines, |ImportedTicket { ticket, .. }| {
+                ticket.is_open.then(|| (ticket.id.as_str(), vec![ticket.conversation_id.to_string()]))
+            })
+        };
         if self.had_records(RecordKind::Ticket) {
             self.touch_former(RecordKind::Ticket, lines.iter().map(|line| line.record.ticket.id.as_str())).await?;
         }
@@ -237,13 +190,13 @@ impl Import {
         self.touch(lines.iter().map(|line| line.record.ticket.conversation_id.as_str())).await?;
         let line = |number: u64| Value::from(i64::try_from(number).unwrap_or(i64::MAX));
         let rows = lines.iter().map(|one| vec![one.record.ticket.id.as_str().into(), line(one.number)]);
-        let Bulk { sql, runs } = bulk_statements::rows(self.backend, rows.collect());
+        let Bulk { sql, runs } = bulk_statements::rows(self.way.backend(), rows.collect());
         let sql = format!("INSERT INTO import_tickets (id, line) {sql} ON CONFLICT (id) DO UPDATE SET line = excluded.line");
         self.way.run(&sql, &[], runs, &[]).await?;
         let store = self.store.clone();
         let values: Vec<_> = lines.iter().flat_map(|line| row_mapping::field_values(&store, &line.record)).collect();
         let tickets = lines.into_iter().map(|line| row_mapping::ticket(&store, line.record));
-        if let Err(fault) = self.put_claimed::<tickets::Entity>(RecordKind::Ticket, tickets, claims).await? {
+        if let Err(fault) = self.put_claimed::<tickets::Entity>(RecordKind::Ticket, tickets, [numbers, open]).await? {
             return Ok(Err(fault));
         }
         self.put_rows::<ticket_field_values::Entity>(RecordKind::Ticket, values.into_iter()).await?;
@@ -256,7 +209,7 @@ impl Import {
         }
         let conversations: BTreeSet<&str> = lines.iter().map(|line| line.record.conversation_id.as_str()).collect();
         self.message_batches += 1;
-        if self.backend == DbBackend::Postgres && self.message_batches.is_power_of_two() {
+        if self.way.backend() == DbBackend::Postgres && self.message_batches.is_power_of_two() {
             // PostgreSQL has no statistics on the conversations that this transaction wrote. Without statistics it would expect a handful
             // of rows, and read all conversations for every batch.
             self.run("ANALYZE conversations", []).await?;
@@ -274,17 +227,13 @@ impl Import {
                 self.known.account(conversation).map_or_else(|| format!("{PLACEHOLDER_PREFIX}{conversation}"), ToString::to_string)
             })
             .collect();
-        let claims = lines.iter().zip(&accounts).filter_map(|(line, account)| {
-            let key = vec![account.clone(), line.record.external_id.clone()?];
-            Some(UniqueValue { line: line.number, id: line.record.id.to_string(), key })
-        });
+        let mut account_of_line = accounts.iter();
         let deliveries = UniqueValues {
-            kind: RecordKind::Message,
-            property: "externalId",
-            columns: "account_id, external_id",
             only: " AND external_id IS NOT NULL",
-            rule: "",
-            claims: claims.collect(),
+            ..UniqueValues::new("externalId", "account_id, external_id", &lines, |message| {
+                let account = account_of_line.next()?;
+                Some((message.id.as_str(), vec![account.clone(), message.external_id.clone()?]))
+            })
         };
         if self.had_records(RecordKind::Message) {
             self.touch_former(RecordKind::Message, lines.iter().map(|line| line.record.id.as_str())).await?;
@@ -308,7 +257,7 @@ impl Import {
             _ => return Ok(()),
         };
         self.after_conversation = known;
-        if self.backend == DbBackend::Postgres {
+        if self.way.backend() == DbBackend::Postgres {
             self.run(&format!("SET CONSTRAINTS messages_store_id_conversation_id_fkey {mode}"), []).await?;
         }
         Ok(())
@@ -344,17 +293,24 @@ impl Import {
         let rows = models
             .into_iter()
             .map(|mut model| columns.iter().map(|column| model.take(*column).into_value().unwrap_or(Value::String(None))).collect());
-        let Bulk { sql, runs } = bulk_statements::rows(self.backend, rows.collect());
+        let Bulk { sql, runs } = bulk_statements::rows(self.way.backend(), rows.collect());
         self.way.run(&format!("INSERT INTO {table} ({names}) {sql}{replace}"), &[], runs, &[]).await
     }
 
     /// Returns the creation time of each record in milliseconds, in the order of lines. It is the time that the record states, else the
-    /// stored time, else a new time that is not before the import and is later than all stored creation times.
-    async fn creation_times(&mut self, kind: RecordKind, records: Vec<(&str, Option<Timestamp>)>) -> Result<Vec<i64>> {
+    /// stored time, else a new time that is not before the import and is later than all stored creation times. `stated` returns the id of
+    /// a record, and the time that the record states.
+    async fn creation_times<R>(
+        &mut self,
+        kind: RecordKind,
+        lines: &[Line<R>],
+        stated: impl Fn(&R) -> (&str, Option<Timestamp>),
+    ) -> Result<Vec<i64>> {
+        let records: Vec<(&str, Option<Timestamp>)> = lines.iter().map(|line| stated(&line.record)).collect();
         let bare: Vec<&str> = records.iter().filter(|(_, at)| at.is_none()).map(|(id, _)| *id).collect();
         let mut stored: HashMap<String, i64> = HashMap::new();
         if !bare.is_empty() && self.had_records(kind) {
-            let Bulk { sql, runs } = bulk_statements::among(self.backend, bare.iter().copied());
+            let Bulk { sql, runs } = bulk_statements::among(self.way.backend(), bare.iter().copied());
             let sql = format!("SELECT id, created_at FROM {} WHERE store_id = ? AND id {sql}", table(kind));
             stored.extend(self.of_store(&sql, runs, |cells| Ok((text(cells)?, cells.take()?))).await?);
         }
@@ -378,7 +334,7 @@ impl Import {
     /// Returns the ids of the conversations that are already stored with another e-mail subject. The messages of these conversations have
     /// to be indexed again, since the search index contains the subject with each message.
     async fn retitled<'a>(&self, lines: &'a [Line<Conversation>]) -> Result<Vec<&'a str>> {
-        let Bulk { sql, runs } = bulk_statements::among(self.backend, lines.iter().map(|line| line.record.id.as_str()));
+        let Bulk { sql, runs } = bulk_statements::among(self.way.backend(), lines.iter().map(|line| line.record.id.as_str()));
         let sql = format!("SELECT id, email_subject FROM conversations WHERE store_id = ? AND id {sql}");
         let former = self.of_store(&sql, runs, |cells| Ok((text(cells)?, cells.take()?))).await?;
         let former: HashMap<String, Option<String>> = former.into_iter().collect();
@@ -391,7 +347,7 @@ impl Import {
         if !self.had_records(kind) {
             return Ok(());
         }
-        let Bulk { sql, runs } = bulk_statements::among(self.backend, ids);
+        let Bulk { sql, runs } = bulk_statements::among(self.way.backend(), ids);
         let sql = format!("DELETE FROM {table} WHERE store_id = ? AND {column} {sql}");
         self.way.run(&sql, &[self.store.as_str().into()], runs, &[]).await
     }
@@ -410,7 +366,7 @@ impl Import {
     pub(super) async fn change(&self, kind: &str, ids: impl Iterator<Item = &str>) -> Result<()> {
         let ids: Vec<&str> = ids.collect();
         let rows = ids.chunks(IDS_PER_LOG_ROW).map(|ids| vec![ids.join(BETWEEN_IDS).into()]).collect();
-        let Bulk { sql, runs } = bulk_statements::table(self.backend, rows);
+        let Bulk { sql, runs } = bulk_statements::table(self.way.backend(), rows);
         let sql = format!(
             "INSERT INTO changes (store_id, kind, record_ids, changed_at, transaction_id) \
              SELECT ?, ?, column1, CAST(? AS BIGINT), CAST(? AS BIGINT) FROM {sql}"

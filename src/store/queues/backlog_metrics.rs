@@ -45,7 +45,7 @@ impl Db {
         let (messages, events) = (self.backlog(&messages).await?, self.backlog(&events).await?);
         let webhooks = self.select(webhook_counts(), |cells| Ok((cells.take::<i64>()?, cells.take::<i64>()?))).await?.pop();
         let (disabled, failing) = webhooks.unwrap_or_default();
-        let bytes = match self.file() {
+        let bytes = match &self.file {
             Some(file) => file.bytes(),
             None => count(self.first(Sql::fixed("SELECT pg_database_size(current_database())"), |cells| cells.take::<i64>()).await?),
         };

@@ -11,18 +11,7 @@ use crate::{
     store::{Db, Result},
 };
 
-/// The target of attempts: an account or an endpoint of a store.
-pub trait StoreTarget: Clone + Eq + Hash {
-    fn store(&self) -> &StoreId;
-}
-
-impl<T: Clone + Eq + Hash> StoreTarget for (StoreId, T) {
-    fn store(&self) -> &StoreId {
-        &self.0
-    }
-}
-
-/// The capacity for attempts, and the attempts in progress.
+/// The capacity for attempts, and the attempts in progress. The target of an attempt is a store and one of its accounts or endpoints.
 #[derive(Debug)]
 pub struct AttemptLimits<'a, P> {
     /// The number of further attempts that may start in all.
@@ -41,9 +30,9 @@ impl<P> Clone for AttemptLimits<'_, P> {
 
 impl<P> Copy for AttemptLimits<'_, P> {}
 
-impl<'a, P: StoreTarget> AttemptLimits<'a, P> {
+impl<'a, T: Clone + Eq + Hash> AttemptLimits<'a, (StoreId, T)> {
     /// Returns the targets for which no further attempt may start.
-    pub fn full(&self) -> impl Iterator<Item = &'a P> {
+    pub fn full(&self) -> impl Iterator<Item = &'a (StoreId, T)> {
         self.busy.iter().filter(|(_, attempts)| **attempts >= self.each).map(|(place, _)| place)
     }
 
@@ -54,15 +43,15 @@ impl<'a, P: StoreTarget> AttemptLimits<'a, P> {
 
     fn stores(&self) -> HashMap<&'a StoreId, usize> {
         let mut stores = HashMap::new();
-        for (place, attempts) in self.busy {
-            *stores.entry(place.store()).or_default() += attempts;
+        for ((store, _), attempts) in self.busy {
+            *stores.entry(store).or_default() += attempts;
         }
         stores
     }
 
     /// Returns how many attempts may start for each target. `due` has the target of each due attempt, in the order in which the attempts
     /// are to start.
-    pub fn allotted(&self, due: impl IntoIterator<Item = P>) -> Allotment<P> {
+    pub fn allotted(&self, due: impl IntoIterator<Item = (StoreId, T)>) -> Allotment<(StoreId, T)> {
         let (mut picker, mut allotted) = (self.picker(), HashMap::new());
         for place in due {
             if picker.take(&place) {
@@ -73,7 +62,7 @@ impl<'a, P: StoreTarget> AttemptLimits<'a, P> {
     }
 
     /// Returns a picker, which selects as many of the due attempts as the limits permit.
-    pub fn picker(&self) -> AttemptPicker<P> {
+    pub fn picker(&self) -> AttemptPicker<(StoreId, T)> {
         let stores = self.stores().into_iter().map(|(store, attempts)| (store.clone(), attempts)).collect();
         AttemptPicker { free: self.all, each: self.each, places: self.busy.clone(), stores }
     }
@@ -91,17 +80,17 @@ pub struct AttemptPicker<P> {
     stores: HashMap<StoreId, usize>,
 }
 
-impl<P: StoreTarget> AttemptPicker<P> {
+impl<T: Clone + Eq + Hash> AttemptPicker<(StoreId, T)> {
     /// Reserves capacity for one more attempt for a target. Returns whether there was capacity.
-    pub fn take(&mut self, place: &P) -> bool {
+    pub fn take(&mut self, place: &(StoreId, T)) -> bool {
         let at_place = self.places.get(place).copied().unwrap_or_default();
-        let of_store = self.stores.get(place.store()).copied().unwrap_or_default();
+        let of_store = self.stores.get(&place.0).copied().unwrap_or_default();
         if at_place >= self.each || of_store >= self.free {
             return false;
         }
         self.free -= 1;
         self.places.insert(place.clone(), at_place + 1);
-        self.stores.insert(place.store().clone(), of_store + 1);
+        self.stores.insert(place.0.clone(), of_store + 1);
         true
     }
 }
@@ -110,20 +99,20 @@ impl<P: StoreTarget> AttemptPicker<P> {
 #[derive(Clone, Debug)]
 pub struct Allotment<P>(HashMap<P, usize>);
 
-impl<P: StoreTarget> Allotment<P> {
+impl<T: Eq + Hash> Allotment<(StoreId, T)> {
     /// Subtracts one from a target's number of attempts. Returns `false` if no attempt was left.
-    pub fn take(&mut self, place: &P) -> bool {
+    pub fn take(&mut self, place: &(StoreId, T)) -> bool {
         let left = self.0.get_mut(place).filter(|left| **left > 0);
         left.map(|left| *left -= 1).is_some()
     }
 
     /// Returns the targets.
-    pub fn targets(&self) -> impl Iterator<Item = &P> {
+    pub fn targets(&self) -> impl Iterator<Item = &(StoreId, T)> {
         self.0.keys()
     }
 
     /// Returns each target with its number of attempts.
-    pub fn each(self) -> impl Iterator<Item = (P, usize)> {
+    pub fn each(self) -> impl Iterator<Item = ((StoreId, T), usize)> {
         self.0.into_iter()
     }
 
@@ -131,7 +120,7 @@ impl<P: StoreTarget> Allotment<P> {
     fn by_store(self) -> BTreeMap<StoreId, Self> {
         let mut stores = BTreeMap::new();
         for (place, attempts) in self.0 {
-            stores.entry(place.store().clone()).or_insert_with(|| Self(HashMap::new())).0.insert(place, attempts);
+            stores.entry(place.0.clone()).or_insert_with(|| Self(HashMap::new())).0.insert(place, attempts);
         }
         stores
     }
@@ -140,9 +129,13 @@ impl<P: StoreTarget> Allotment<P> {
 impl Db {
     /// Calls `claim` for each store with its allotment, and returns what all calls claimed. If a call fails, the attempts that other calls
     /// claimed are still made.
-    pub(super) async fn claim_by_store<P, C, F>(&self, allotted: Allotment<P>, claim: impl Fn(StoreId, Allotment<P>) -> F) -> Result<Vec<C>>
+    pub(super) async fn claim_by_store<T, C, F>(
+        &self,
+        allotted: Allotment<(StoreId, T)>,
+        claim: impl Fn(StoreId, Allotment<(StoreId, T)>) -> F,
+    ) -> Result<Vec<C>>
     where
-        P: StoreTarget,
+        T: Eq + Hash,
         F: Future<Output = Result<Vec<C>>>,
     {
         let (mut claimed, mut failed) = (Vec::new(), None);

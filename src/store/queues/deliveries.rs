@@ -24,9 +24,9 @@ use crate::{
         entity::{attempts, deliveries, events, webhook_secrets, webhooks},
         events::{queue, subscribed_events},
         queues::concurrency::{Allotment, AttemptLimits},
-        row_decoding::Cells,
+        row_decoding::{Cells, Row, stored_record},
         settings::{signing_secrets::readable, webhooks::SECRETS},
-        sql_from_entities::{among, equal_columns, is, model},
+        sql_from_entities::{among, equal_columns, find, is, model},
         transaction::store_transaction::Write,
     },
 };
@@ -44,23 +44,8 @@ pub struct ClaimedDelivery {
     pub webhook_delivery: WebhookDelivery,
 }
 
-impl From<attempts::Model> for LoggedAttempt {
-    fn from(row: attempts::Model) -> Self {
-        Self {
-            position: row.position,
-            event_id: row.event_id,
-            kind: row.kind,
-            url: row.url,
-            attempt: row.attempt,
-            started_at: Timestamp::from_millis(row.started_at),
-            took: row.took,
-            status: row.status,
-            reason: row.reason,
-            outcome: row.outcome,
-            next_at: row.next_at.map(Timestamp::from_millis),
-            answer: row.answer,
-        }
-    }
+stored_record! {
+    LoggedAttempt in attempts: position, event_id, kind, url, attempt, started_at, took, status, reason, outcome, next_at, answer
 }
 
 impl Write {
@@ -292,7 +277,7 @@ impl Db {
     /// before a position, the newest first; or all attempts, the newest first.
     pub async fn attempts(&self, store: &StoreId, webhook: &WebhookId, along: AttemptLogPage, limit: i64) -> Result<Vec<LoggedAttempt>> {
         let position = attempts::Column::Position;
-        let query = attempts::Entity::find()
+        let query = find::<LoggedAttempt>()
             .filter(attempts::Column::StoreId.eq(store))
             .filter(attempts::Column::WebhookId.eq(webhook))
             .limit(u64::try_from(limit).unwrap_or_default());
@@ -301,7 +286,7 @@ impl Db {
             AttemptLogPage::Before(Some(before)) => query.filter(position.lt(before)).order_by_desc(position),
             AttemptLogPage::Before(None) => query.order_by_desc(position),
         };
-        Ok(self.find_all(query).await?.into_iter().map(Into::into).collect())
+        self.select(query, LoggedAttempt::decode).await
     }
 
     /// Returns the earliest time at which an attempt to deliver an event is due, in any store.

@@ -4,7 +4,7 @@
 use sea_orm::{
     ActiveValue::Set,
     ColumnTrait, Condition, EntityTrait, QueryFilter, QuerySelect,
-    sea_query::{Expr, ExprTrait, Order, Query, SelectStatement},
+    sea_query::{Expr, Order, Query, SelectStatement},
 };
 
 use crate::{
@@ -19,7 +19,7 @@ use crate::{
         entity::{failed_messages, messages, outbound},
         queues::outbound::ClaimedMessage,
         row_decoding::Cells,
-        sql_from_entities::among,
+        sql_from_entities::{among, equal_columns},
         stored_values::json,
         transaction::store_transaction::Write,
     },
@@ -27,9 +27,7 @@ use crate::{
 
 /// Returns a query that joins the rows of a queue table with their messages.
 fn of_messages<C: ColumnTrait>(queue: impl EntityTrait, store: C, message: C) -> SelectStatement {
-    let same = Condition::all()
-        .add(Expr::col((messages::Entity, messages::Column::StoreId)).equals(store.as_column_ref()))
-        .add(Expr::col((messages::Entity, messages::Column::Id)).equals(message.as_column_ref()));
+    let same = Condition::all().add(equal_columns(messages::Column::StoreId, store)).add(equal_columns(messages::Column::Id, message));
     let columns = [
         messages::Column::Id,
         messages::Column::ConversationId,
@@ -127,11 +125,8 @@ impl Write {
 
     /// Returns the delivery state of a message. `None`: there is no such message. `Some(None)`: this server did not send the message.
     pub async fn delivery(&self, id: &MessageId) -> Result<Option<Option<Delivery>>> {
-        let found = messages::Entity::find()
-            .select_only()
-            .column(messages::Column::Delivery)
-            .filter(messages::Column::StoreId.eq(self.store()))
-            .filter(messages::Column::Id.eq(id));
+        let found = messages::Entity::find_by_id((self.store().to_string(), id.to_string()));
+        let found = found.select_only().column(messages::Column::Delivery);
         let state = self.select(found, |cells| cells.take::<Option<String>>()).await?.pop();
         Ok(state.map(|state| state.as_deref().and_then(Delivery::of)))
     }
@@ -145,14 +140,11 @@ impl Db {
         let mut query = of_messages(Entity, Column::StoreId, Column::MessageId);
         query.column((messages::Entity, messages::Column::Failure));
         query.columns([Column::Attempts, Column::FailedAt].map(|column| (Entity, column)));
-        query.expr(Expr::col((Entity, Column::Parcel)).is_not_null());
+        query.expr(Column::Parcel.is_not_null());
         query.and_where(Column::StoreId.eq(store));
         if let Some(after) = after {
-            let place = Entity::find()
-                .select_only()
-                .columns([Column::FailedAt, Column::MessageId])
-                .filter(Column::StoreId.eq(store))
-                .filter(Column::MessageId.eq(after));
+            let place =
+                Entity::find_by_id((store.to_string(), after.to_string())).select_only().columns([Column::FailedAt, Column::MessageId]);
             let Some((failed_at, id)) = self.select(place, |cells| Ok((cells.take::<i64>()?, cells.take::<MessageId>()?))).await?.pop()
             else {
                 return Ok(None);

@@ -130,8 +130,7 @@ impl Write {
 
     /// Removes a key. Its secrets are removed with it (`ON DELETE CASCADE`).
     pub async fn delete_key(&self, id: &KeyId) -> Result<()> {
-        self.execute(&api_keys::Entity::delete_many().filter(self.of_key(id))).await?;
-        Ok(())
+        self.execute(&api_keys::Entity::delete_many().filter(self.of_key(id))).await.map(|_| ())
     }
 
     /// Stores when API keys were last used.

@@ -4,7 +4,7 @@
 use std::{collections::HashMap, sync::LazyLock};
 
 use sea_orm::{
-    ActiveValue::{NotSet, Set},
+    ActiveValue::NotSet,
     ColumnTrait, Condition, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
     sea_query::{Order, Query},
 };
@@ -19,11 +19,12 @@ use crate::{
     store::{
         Db, Result,
         entity::{bridge_secrets, bridges, outbound},
+        row_decoding::{Row, StoredRecord, stored_record},
         settings::{
             encryption_keys::SecretKeys,
             signing_secrets::{Read, SecretTable, readable},
         },
-        sql_from_entities::{among, equal_columns, model},
+        sql_from_entities::{among, equal_columns, find},
         transaction::{store_transaction::Write, system_transaction::SystemTransaction},
     },
 };
@@ -31,47 +32,25 @@ use crate::{
 pub(in crate::store) static SECRETS: LazyLock<SecretTable> =
     LazyLock::new(|| SecretTable::of_endpoints(bridge_secrets::Entity, bridge_secrets::Column::AccountId));
 
-impl From<bridges::Model> for Bridge {
-    fn from(row: bridges::Model) -> Self {
-        Self {
-            account_id: row.account_id.into(),
-            url: row.url,
-            created_at: Timestamp::from_millis(row.created_at),
-            updated_at: Timestamp::from_millis(row.updated_at),
-        }
-    }
+stored_record! {
+    Bridge in bridges: account_id, url, created_at, updated_at
 }
 
 impl Write {
     /// Returns the bridge of an account, and locks its row until the end of the transaction.
     pub async fn bridge(&self, account: &AccountId) -> Result<Option<Bridge>> {
-        let bridge =
-            bridges::Entity::find().filter(bridges::Column::StoreId.eq(self.store())).filter(bridges::Column::AccountId.eq(account));
-        Ok(self.select_for_update(bridge, model::<bridges::Entity>).await?.pop().map(Into::into))
+        let bridge = find::<Bridge>().filter(bridges::Column::StoreId.eq(self.store())).filter(bridges::Column::AccountId.eq(account));
+        Ok(self.select_for_update(bridge, Bridge::decode).await?.pop())
     }
 
     pub async fn insert_bridge(&self, bridge: &Bridge, secret: &SigningSecret) -> Result<()> {
-        self.insert(bridges::ActiveModel {
-            store_id: Set(self.store().to_string()),
-            account_id: Set(bridge.account_id.to_string()),
-            url: Set(bridge.url.clone()),
-            created_at: Set(bridge.created_at.millis()),
-            updated_at: Set(bridge.updated_at.millis()),
-        })
-        .await?;
+        self.insert(bridge.row(self.store())).await?;
         self.insert_secret(*SECRETS, bridge.account_id.as_str(), secret).await
     }
 
     /// Saves the properties of a bridge that can be changed.
     pub async fn save_bridge(&self, bridge: &Bridge) -> Result<()> {
-        self.update(bridges::ActiveModel {
-            store_id: Set(self.store().to_string()),
-            account_id: Set(bridge.account_id.to_string()),
-            url: Set(bridge.url.clone()),
-            created_at: NotSet,
-            updated_at: Set(bridge.updated_at.millis()),
-        })
-        .await
+        self.update(bridges::ActiveModel { created_at: NotSet, ..bridge.row(self.store()) }).await
     }
 
     /// Adds a new signing secret of a bridge. Messages are also signed with the bridge's earlier secrets until `ends_at` at the latest.
@@ -98,9 +77,8 @@ impl Write {
 impl Db {
     /// Returns the bridges of a store, in the order of account ids.
     pub async fn bridges(&self, store: &StoreId) -> Result<Vec<Bridge>> {
-        let rows =
-            self.find_all(bridges::Entity::find().filter(bridges::Column::StoreId.eq(store)).order_by_asc(bridges::Column::AccountId));
-        Ok(rows.await?.into_iter().map(Into::into).collect())
+        let query = find::<Bridge>().filter(bridges::Column::StoreId.eq(store)).order_by_asc(bridges::Column::AccountId);
+        self.select(query, Bridge::decode).await
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use sea_orm::{
     ActiveValue::Set,
     ColumnTrait, Condition, DbBackend, EntityTrait, ExprTrait, QueryFilter, QueryOrder, QuerySelect,
-    sea_query::{Expr, JoinType, Order, Query, SelectStatement},
+    sea_query::{Expr, Order, Query, SelectStatement},
 };
 
 use crate::{
@@ -22,7 +22,7 @@ use crate::{
         entity::{account_users, api_keys, conversations, settings_credentials, stores, tickets, users, webhooks},
         parameterised_sql::batches,
         row_decoding::Cells,
-        sql_from_entities::among,
+        sql_from_entities::{among, equal_columns},
         transaction::store_transaction::Write,
         users_teams_labels::role_kind,
     },
@@ -43,11 +43,8 @@ fn stored_kinds(kind: CredentialKind) -> Vec<&'static str> {
 /// Returns the condition that joins credentials with their users.
 fn same_user() -> Condition {
     Condition::all()
-        .add(
-            Expr::col((users::Entity, users::Column::StoreId))
-                .equals((settings_credentials::Entity, settings_credentials::Column::StoreId)),
-        )
-        .add(Expr::col((users::Entity, users::Column::UserId)).equals((settings_credentials::Entity, settings_credentials::Column::UserId)))
+        .add(equal_columns(users::Column::StoreId, settings_credentials::Column::StoreId))
+        .add(equal_columns(users::Column::UserId, settings_credentials::Column::UserId))
 }
 
 impl Db {
@@ -85,16 +82,11 @@ impl Db {
         // The query has no condition on the store: a user with this address may belong to any store.
         let mut query = Query::select();
         query
-            .columns([(users::Entity, users::Column::StoreId)])
-            .columns([(stores::Entity, stores::Column::Name)])
+            .columns([users::Column::StoreId.as_column_ref(), stores::Column::Name.as_column_ref()])
             .columns([(users::Entity, users::Column::UserId), (users::Entity, users::Column::Email)])
             .expr(Expr::from(role_kind(None)))
             .from(users::Entity)
-            .join(
-                JoinType::InnerJoin,
-                stores::Entity,
-                Expr::col((stores::Entity, stores::Column::Id)).equals((users::Entity, users::Column::StoreId)),
-            )
+            .inner_join(stores::Entity, equal_columns(stores::Column::Id, users::Column::StoreId))
             .and_where(Expr::cust(lower).eq(email.to_ascii_lowercase()))
             .and_where(users::Column::UserId.is_not_null())
             .order_by((users::Entity, users::Column::StoreId), Order::Asc)
@@ -126,30 +118,23 @@ impl Db {
 
 /// Returns the query for the credentials of a store that have not expired, the newest first.
 fn credentials(store: &StoreId, now: Timestamp) -> SelectStatement {
-    let mut query = Query::select();
-    query
-        .columns([
-            (settings_credentials::Entity, settings_credentials::Column::Hash),
-            (settings_credentials::Entity, settings_credentials::Column::UserId),
-            (settings_credentials::Entity, settings_credentials::Column::Kind),
-        ])
-        .columns([
-            (settings_credentials::Entity, settings_credentials::Column::Can),
-            (settings_credentials::Entity, settings_credentials::Column::CreatedAt),
-            (settings_credentials::Entity, settings_credentials::Column::ExpiresAt),
-        ])
-        .column((settings_credentials::Entity, settings_credentials::Column::SentTo))
+    use settings_credentials::{
+        Column::{Can, CreatedAt, ExpiresAt, Hash, Kind, SentTo, StoreId, UserId},
+        Entity,
+    };
+    Query::select()
+        .columns([Hash, UserId, Kind, Can, CreatedAt, ExpiresAt, SentTo].map(|column| (Entity, column)))
         .expr(Expr::from(role_kind(Some(store))))
-        .from(settings_credentials::Entity)
-        .join(JoinType::InnerJoin, users::Entity, same_user())
-        .and_where(settings_credentials::Column::StoreId.eq(store))
-        .and_where(settings_credentials::Column::ExpiresAt.gt(now))
+        .from(Entity)
+        .inner_join(users::Entity, same_user())
+        .and_where(StoreId.eq(store))
+        .and_where(ExpiresAt.gt(now))
         // Leaves out credentials of kinds that only a newer version of the program knows.
-        .and_where(among(settings_credentials::Column::Kind, CredentialKind::ALL.into_iter().flat_map(stored_kinds).collect::<Vec<_>>()))
-        .order_by((settings_credentials::Entity, settings_credentials::Column::CreatedAt), Order::Desc)
-        .order_by((settings_credentials::Entity, settings_credentials::Column::Kind), Order::Asc)
-        .order_by((settings_credentials::Entity, settings_credentials::Column::Hash), Order::Asc);
-    query
+        .and_where(among(Kind, CredentialKind::ALL.into_iter().flat_map(stored_kinds)))
+        .order_by((Entity, CreatedAt), Order::Desc)
+        .order_by((Entity, Kind), Order::Asc)
+        .order_by((Entity, Hash), Order::Asc)
+        .take()
 }
 
 fn credential(cells: &mut Cells<'_>) -> Result<ListedCredential> {

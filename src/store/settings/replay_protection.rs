@@ -33,10 +33,7 @@ impl Db {
         if first.is_none() {
             return Ok(0);
         }
-        let tx = self.begin().await?;
-        let pruned = tx.execute(&accepted_signatures::Entity::delete_many().filter(expired)).await?;
-        tx.commit().await?;
-        Ok(pruned)
+        self.execute(&accepted_signatures::Entity::delete_many().filter(expired)).await
     }
 }
 

@@ -11,7 +11,8 @@ use crate::{
     store::{
         Result,
         entity::{roles, users},
-        sql_from_entities::model,
+        row_decoding::{Row, StoredRecord},
+        sql_from_entities::{find, model},
         transaction::store_transaction::Write,
         users_teams_labels::role_kind,
     },
@@ -23,11 +24,11 @@ impl Write {
     /// ids, as every writer of users does.
     pub async fn seats_for_update(&self) -> Result<Vec<(User, Option<String>)>> {
         self.named_lock("seats").await?;
-        let query = users::Entity::find()
+        let query = find::<User>()
             .expr(role_kind(Some(self.store())))
             .filter(users::Column::StoreId.eq(self.store()))
             .order_by_asc(users::Column::Id);
-        self.select_for_update(query, |cells| Ok((model::<users::Entity>(cells)?.into(), cells.take()?))).await
+        self.select_for_update(query, |cells| Ok((User::decode(cells)?, cells.take()?))).await
     }
 
     /// Returns whether a user is an owner of the store.
@@ -43,8 +44,7 @@ impl Write {
     /// Locks the row of a user until the end of the transaction; does nothing if there is no such user.
     pub async fn lock_user(&self, user: &UserId) -> Result<()> {
         let query = users::Entity::find().filter(users::Column::StoreId.eq(self.store())).filter(users::Column::UserId.eq(user));
-        self.select_for_update(query, |_| Ok(())).await?;
-        Ok(())
+        self.select_for_update(query, |_| Ok(())).await.map(|_| ())
     }
 
     /// Returns the role with this id. `None`: the store has no such role.
@@ -74,16 +74,7 @@ impl Write {
     }
 
     pub async fn insert_seat(&self, user: &User) -> Result<()> {
-        let row = users::ActiveModel {
-            store_id: Set(self.store().to_string()),
-            id: Set(user.id.to_string()),
-            user_id: Set(user.user_id.as_ref().map(ToString::to_string)),
-            name: Set(user.name.clone()),
-            email: Set(user.email.clone()),
-            role_id: Set(user.role_id.as_ref().map(ToString::to_string)),
-            created_at: Set(user.created_at.millis()),
-        };
-        self.insert(row).await
+        self.insert(user.row(self.store())).await
     }
 
     pub async fn set_role_of_seat(&self, id: &SeatId, role: &RoleId) -> Result<()> {
@@ -94,7 +85,6 @@ impl Write {
 
     pub async fn delete_seat(&self, id: &SeatId) -> Result<()> {
         let seat = Condition::all().add(users::Column::StoreId.eq(self.store())).add(users::Column::Id.eq(id));
-        self.execute(&users::Entity::delete_many().filter(seat)).await?;
-        Ok(())
+        self.execute(&users::Entity::delete_many().filter(seat)).await.map(|_| ())
     }
 }

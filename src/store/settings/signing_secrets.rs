@@ -94,7 +94,6 @@ impl Write {
             .columns([StoreId.as_str(), of.owner, of.value, of.key_id])
             .values_panic([self.store().as_str().into(), owner.into(), sealed.bytes.into(), sealed.key_id.into()])
             .take();
-        self.execute(&insert).await?;
-        Ok(())
+        self.execute(&insert).await.map(|_| ())
     }
 }

@@ -17,9 +17,8 @@ impl Db {
             reopen_window_hours: Set(store.reopen_window_hours),
             created_at: Set(store.created_at.millis()),
         };
-        let tx = self.begin().await?;
-        match tx.execute(&stores::Entity::insert(row)).await {
-            Ok(_) => tx.commit().await.map(|()| true),
+        match self.execute(&stores::Entity::insert(row)).await {
+            Ok(_) => Ok(true),
             Err(Error::Unique(_)) => Ok(false),
             Err(error) => Err(error),
         }
@@ -44,9 +43,7 @@ impl Db {
             row.reopen_window_hours = Set(hours);
         }
         if row.is_changed() {
-            let tx = self.begin().await?;
-            tx.execute(&stores::Entity::update_many().set(row).filter(stores::Column::Id.eq(id.as_str()))).await?;
-            tx.commit().await?;
+            self.execute(&stores::Entity::update_many().set(row).filter(stores::Column::Id.eq(id.as_str()))).await?;
         }
         Ok(self.find_one(stores::Entity::find_by_id(id.as_str())).await?.map(Into::into))
     }

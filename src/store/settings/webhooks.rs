@@ -137,8 +137,7 @@ impl Write {
         self.execute(&rows!(attempts)).await?;
         self.execute(&rows!(webhook_secrets)).await?;
         self.execute(&rows!(webhook_kinds)).await?;
-        self.execute(&webhooks::Entity::delete_many().filter(self.of_webhook(id))).await?;
-        Ok(())
+        self.execute(&webhooks::Entity::delete_many().filter(self.of_webhook(id))).await.map(|_| ())
     }
 
     /// Returns the URL of an enabled subscription, and since when all attempts to deliver to it have failed. Does not lock the row.
@@ -158,8 +157,7 @@ impl Write {
             .filter(self.of_webhook(&webhook_delivery.webhook_id))
             .filter(webhooks::Column::Url.eq(&webhook_delivery.url))
             .filter(changes);
-        self.execute(&noted).await?;
-        Ok(())
+        self.execute(&noted).await.map(|_| ())
     }
 
     fn of_webhook(&self, id: &WebhookId) -> Condition {

@@ -93,7 +93,7 @@ impl Db {
     }
 
     async fn gathered_rows(&self, sought: &LookupTarget, key: &str) -> Option<RowsByKey> {
-        let Reads::Postgres(lines) = self.reads() else { return None };
+        let Reads::Postgres(lines) = &self.reads else { return None };
         let (db, lines, asked) = (self.clone(), lines.clone(), sought.clone());
         let look_up = |keys: BTreeSet<String>| async move {
             let sql = asked.sql(db.backend(), keys.iter().map(String::as_str));
@@ -104,7 +104,7 @@ impl Db {
             }
             Ok(Arc::new(found))
         };
-        self.pending_lookups().ask((sought.clone(), self.replica().is_some()), key, look_up).await
+        self.pending_lookups.ask((sought.clone(), self.replica().is_some()), key, look_up).await
     }
 }
 

@@ -74,9 +74,9 @@ impl Db {
         let named = indexable_conditions(sqlite, filter, shown, tests).into_iter().map(|condition| {
             let mut source = Sql::of(store, &few.to_string());
             self.push_source(&mut source, &condition, shown);
-            (self.broad_conditions().key(&source), condition)
+            (self.broad_conditions.key(&source), condition)
         });
-        let mut candidates: Vec<(u64, DrivingCondition<'_>)> = named.filter(|(key, _)| !self.broad_conditions().contains(*key)).collect();
+        let mut candidates: Vec<(u64, DrivingCondition<'_>)> = named.filter(|(key, _)| !self.broad_conditions.contains(*key)).collect();
         if candidates.is_empty() {
             return Ok(None);
         }
@@ -107,7 +107,7 @@ impl Db {
         let mut fewest = None;
         for (at, count) in counts.unwrap_or_default().into_iter().enumerate() {
             if count > few {
-                self.broad_conditions().insert(candidates[at].0);
+                self.broad_conditions.insert(candidates[at].0);
             } else if fewest.is_none_or(|(fewest, _)| count < fewest) {
                 fewest = Some((count, at));
             }
@@ -296,7 +296,7 @@ mod tests {
             assert_eq!(asked(store, &labels(&["l"]), &half).await, (1, false));
             assert_eq!(asked(store, &labels(&["l"]), &half).await, (0, false));
         }
-        db.broad_conditions().clear();
+        db.broad_conditions.clear();
         assert_eq!(asked(store, &none, &half).await, (1, false), "once it is forgotten");
         db.close().await.unwrap();
     }

@@ -113,8 +113,8 @@ impl Db {
             epoch: self.own_epoch(),
             later: Mutex::default(),
             wrote: AtomicBool::new(false),
-            own: self.own().clone(),
-            on_statement: self.on_statement().cloned(),
+            own: self.own_changes.clone(),
+            on_statement: self.on_statement.clone(),
             secret_keys: self.secret_keys().clone(),
         })
     }
@@ -308,12 +308,9 @@ impl Write {
 
     /// Returns the response that was stored for this idempotency key, if it was stored after `since`.
     pub async fn kept(&self, operation: &str, key: &str, since: Timestamp) -> Result<Option<StoredResponse>> {
-        let query = idempotency_keys::Entity::find()
+        let query = idempotency_keys::Entity::find_by_id((self.store.to_string(), operation.to_owned(), key.to_owned()))
             .select_only()
             .columns([idempotency_keys::Column::RequestHash, idempotency_keys::Column::Body])
-            .filter(idempotency_keys::Column::StoreId.eq(&self.store))
-            .filter(idempotency_keys::Column::Operation.eq(operation))
-            .filter(idempotency_keys::Column::Key.eq(key))
             .filter(idempotency_keys::Column::CreatedAt.gt(since));
         Ok(self.select(query, |cells| Ok(StoredResponse { request_hash: cells.take()?, body: cells.take()? })).await?.pop())
     }

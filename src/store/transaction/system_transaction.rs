@@ -41,12 +41,12 @@ impl TransactionConnection {
 impl Db {
     /// Begins a write transaction that belongs to no store. On SQLite it waits for the writers that came before it.
     pub async fn begin(&self) -> Result<SystemTransaction> {
-        Ok(SystemTransaction { on: self.begin_write().await?, on_statement: self.on_statement().cloned() })
+        Ok(SystemTransaction { on: self.begin_write().await?, on_statement: self.on_statement.clone() })
     }
 
     /// Begins a write transaction of either kind.
     pub(super) async fn begin_write(&self) -> Result<TransactionConnection> {
-        Ok(match self.writes() {
+        Ok(match &self.writes {
             Writes::Sqlite(writer) => TransactionConnection::Sqlite(writer.turn().await?),
             Writes::Postgres(kept) => TransactionConnection::Postgres(Box::new(kept.begin().await?)),
         })
@@ -122,7 +122,7 @@ mod tests {
     #[tokio::test(flavor = "multi_thread")]
     async fn a_full_disk_leaves_no_lock_behind() {
         let fixture = Fixture::new().await;
-        let Writes::Sqlite(writer) = fixture.db.writes() else { return };
+        let Writes::Sqlite(writer) = &fixture.db.writes else { return };
         fixture.db.prove_usable(Timestamp::from_millis(0)).await.unwrap();
         assert!(!fixture.db.failed_within(Duration::from_secs(60)));
         let full = |is_full: bool| async move {
@@ -153,7 +153,7 @@ mod tests {
     #[tokio::test(flavor = "multi_thread")]
     async fn a_group_member_whose_transaction_was_rolled_back_writes_nothing_more() {
         let fixture = Fixture::new().await;
-        let Writes::Sqlite(writer) = fixture.db.writes() else { return };
+        let Writes::Sqlite(writer) = &fixture.db.writes else { return };
         let insert = |id: &str, bytes: usize| {
             let name = "n".repeat(bytes);
             Sql::fixed(&format!(

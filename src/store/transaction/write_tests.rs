@@ -95,7 +95,7 @@ async fn a_send_is_written_as_a_whole_in_few_statements() {
 
 /// Returns the id of the PostgreSQL process behind the next connection from the pool for writes. 0 on SQLite.
 async fn process(fixture: &Fixture) -> i64 {
-    let Writes::Postgres(kept) = fixture.db.writes() else { return 0 };
+    let Writes::Postgres(kept) = &fixture.db.writes else { return 0 };
     // The statement sleeps, so that a second call at the same time needs another connection.
     let rows = kept.rows(&Sql::fixed("SELECT pg_backend_pid()::bigint FROM pg_sleep(0.05)")).await.unwrap();
     rows[0].get(0)

@@ -38,8 +38,8 @@ use tokio::sync::mpsc;
 use crate::{
     domain::{clock::ClocksAndIds, custom_fields::Field, ids::StoreId, ndjson_records::RecordKind},
     store::{
-        self, Db,
-        import::{At, Definition, Import, ImportFault, MAX_FAULTS},
+        Db,
+        import::{At, Definition, Import, ImportFailure, ImportFault, MAX_FAULTS},
     },
 };
 
@@ -121,19 +121,20 @@ pub async fn run(
 
     let outcome = match (written, read) {
         // Checks the import as a whole, but only if no batch and no line of the input has failed. Otherwise that failure is reported.
-        (Ok(Ok(())), Ok(end)) => match import.missing_account(&end.accounts).await? {
+        (Ok(()), Ok(end)) => match import.missing_account(&end.accounts).await? {
             Some(account) => Err(ImportError::at(
                 "ticketField.accountIds",
                 format!("there is no account `{account}`, neither in the file nor in the store"),
             )),
-            None => match import.finish().await? {
+            None => match import.finish().await {
                 Ok(()) => Ok(end.summary),
-                Err(faults) => Err(located(&spool, faults)?),
+                Err(ImportFailure::Faults(faults)) => Err(located(&spool, faults)?),
+                Err(ImportFailure::Store(error)) => return Err(error.into()),
             },
         },
-        (Ok(Err(fault)), _) => Err(located(&spool, vec![fault])?),
-        (Err(error), _) => Err(error.into()),
-        (Ok(Ok(())), Err(failure)) => Err(failure),
+        (Err(ImportFailure::Faults(faults)), _) => Err(located(&spool, faults)?),
+        (Err(ImportFailure::Store(error)), _) => Err(error.into()),
+        (Ok(()), Err(failure)) => Err(failure),
     };
     match outcome {
         Ok(mut summary) => {
@@ -176,21 +177,17 @@ fn definition(field: Field) -> Definition {
     (field.id, field.display_type, field.data_type, field.max_items)
 }
 
-async fn write(import: &mut Import, steps: &mut mpsc::Receiver<ImportStep>) -> store::Result<Result<(), ImportFault>> {
+async fn write(import: &mut Import, steps: &mut mpsc::Receiver<ImportStep>) -> Result<(), ImportFailure> {
     while let Some(step) = steps.recv().await {
         match step {
             ImportStep::NoteConversations(conversations) => import.note_conversations(&conversations).await?,
             ImportStep::NoteFormerConversations(kind, ids) => import.note_former_conversations(kind, &ids).await?,
             ImportStep::LockAffectedRows(kinds) => import.lock_affected(|kind| kinds.contains(&kind)).await?,
             ImportStep::ReleaseUniqueValues(kind, ids) => import.release_unique_values(kind, &ids).await?,
-            ImportStep::Write(batch) => {
-                if let Err(fault) = import.put(*batch).await? {
-                    return Ok(Err(fault));
-                }
-            }
+            ImportStep::Write(batch) => import.put(*batch).await?,
         }
     }
-    Ok(Ok(()))
+    Ok(())
 }
 
 /// Finds the lines of faults that the database found. Reads the input again, since its records were not kept.

@@ -217,7 +217,7 @@ impl Fixture {
             Line { number: 1, record: serde_json::from_value(record).unwrap() }
         };
         let mut import = self.db.begin_import(&self.store, Timestamp::from_millis(1)).await.unwrap().unwrap();
-        import.put(Batch { contacts: names.iter().map(contact).collect(), ..Batch::default() }).await.unwrap().unwrap();
+        import.put(Batch { contacts: names.iter().map(contact).collect(), ..Batch::default() }).await.unwrap();
         import.commit(&self.db).await.unwrap();
     }
 

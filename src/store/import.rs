@@ -40,7 +40,7 @@ use crate::{
         },
         time::Timestamp,
     },
-    store::{Db, Result, entity::change_log_entries, row_decoding::Cells, transaction::store_transaction::UNTRACKED_KIND},
+    store::{Db, Error, Result, entity::change_log_entries, row_decoding::Cells, transaction::store_transaction::UNTRACKED_KIND},
 };
 use bulk_statements::Bulk;
 use conversation_cache::RecentIds;
@@ -93,8 +93,27 @@ pub enum At {
 /// The most faults that one import reports.
 pub const MAX_FAULTS: usize = 20;
 
-/// The result of a step of the import: success, or a fault in the records.
-pub type ImportResult = std::result::Result<(), ImportFault>;
+/// Why a step of the import failed.
+#[derive(Debug)]
+pub enum ImportFailure {
+    Faults(Vec<ImportFault>),
+    Store(Error),
+}
+
+impl From<ImportFault> for ImportFailure {
+    fn from(fault: ImportFault) -> Self {
+        Self::Faults(vec![fault])
+    }
+}
+
+impl From<Error> for ImportFailure {
+    fn from(error: Error) -> Self {
+        Self::Store(error)
+    }
+}
+
+/// The result of a step of the import.
+pub type ImportResult = std::result::Result<(), ImportFailure>;
 
 /// The prefix of a placeholder: a text that a column holds until the import writes its final value. A unique column of a stored record
 /// holds a placeholder so that another record of the import can take the column's former value: two records may exchange values.

@@ -84,7 +84,7 @@ impl Import {
 
     /// Tests that values which imported records copy from other records agree with those records, that templates belong to WhatsApp
     /// accounts, and that the store has no more contact fields than allowed. `Import::complete_tickets` must have run before.
-    pub(super) async fn check_copied_values(&self) -> Result<ImportResult> {
+    pub(super) async fn check_copied_values(&self) -> ImportResult {
         let store = || [self.store.as_str().into()];
         let whole_store = self.accounts_came && self.had_records(RecordKind::Conversation);
         let scope = if whole_store { "" } else { " AND c.id IN (SELECT id FROM import_touched)" };
@@ -94,13 +94,13 @@ impl Import {
         );
         if let Some([id, own, channel, account]) = self.first(&sql, store(), texts).await? {
             let reason = format!("is `{own}` where its account `{account}` is of channel `{channel}`");
-            return Ok(Err(at_id(RecordKind::Conversation, id, "channel", reason)));
+            return Err(at_id(RecordKind::Conversation, id, "channel", reason).into());
         }
         let sql = "SELECT t.id, a.channel, a.id FROM templates t JOIN accounts a ON a.store_id = t.store_id AND a.id = t.account_id \
                    WHERE t.store_id = ? AND a.channel <> 'whatsapp' LIMIT 1";
         if let Some([id, channel, account]) = self.first(sql, store(), texts).await? {
             let reason = format!("`{account}` is an account of channel `{channel}`; templates belong to whatsapp accounts");
-            return Ok(Err(at_id(RecordKind::Template, id, "accountId", reason)));
+            return Err(at_id(RecordKind::Template, id, "accountId", reason).into());
         }
         for (property, column) in [("channel", "channel"), ("accountId", "account_id"), ("contactId", "contact_id")] {
             let sql = format!(
@@ -109,7 +109,7 @@ impl Import {
             );
             if let Some([id, own, value, conversation]) = self.first(&sql, store(), texts).await? {
                 let reason = format!("is `{own}` where its conversation `{conversation}` has `{value}`");
-                return Ok(Err(at_id(RecordKind::Ticket, id, property, reason)));
+                return Err(at_id(RecordKind::Ticket, id, property, reason).into());
             }
         }
         let sql = "SELECT COUNT(*), COUNT(CASE WHEN active THEN 1 END) FROM contact_fields WHERE store_id = ?";
@@ -120,13 +120,10 @@ impl Import {
             let reason = format!(
                 "the store would have {all} contact fields, {active} of them active; {CONTACT_FIELDS} and {ACTIVE_CONTACT_FIELDS} are allowed"
             );
-            return Ok(Err(ImportFault {
-                at: At::Where { kinds: &[], property: "", value: String::new() },
-                property: "contactField",
-                reason,
-            }));
+            let at = At::Where { kinds: &[], property: "", value: String::new() };
+            return Err(ImportFault { at, property: "contactField", reason }.into());
         }
-        Ok(Ok(()))
+        Ok(())
     }
 }
 

@@ -165,7 +165,7 @@ mod tests {
         ];
         let mut expected: Vec<&str> = Vec::new();
         for (batch, more) in steps {
-            import.put(batch).await.unwrap().unwrap();
+            import.put(batch).await.unwrap();
             expected.extend(more);
             expected.sort_unstable();
             assert_eq!(built(&import).await, expected);

@@ -15,7 +15,7 @@ use crate::{
     store::{
         Result,
         import::{
-            Import, ImportFault, ImportResult, PLACEHOLDER_PREFIX,
+            Import, ImportFailure, ImportResult, PLACEHOLDER_PREFIX,
             bulk_statements::{self, Bulk},
             consistency_checks::{at_id, texts},
             deferred_indexes::READ,
@@ -58,9 +58,9 @@ pub fn derive_tickets(store: &str) -> String {
 }
 
 impl Import {
-    /// Ends the import: completes tickets, runs the consistency checks, numbers tickets and sets derived columns. Returns the errors in the
-    /// records, if any.
-    pub async fn finish(&mut self) -> Result<std::result::Result<(), Vec<ImportFault>>> {
+    /// Ends the import: completes tickets, runs the consistency checks, numbers tickets and sets derived columns. Fails if there
+    /// are faults in the records.
+    pub async fn finish(&mut self) -> ImportResult {
         if self.way.backend() == DbBackend::Postgres {
             // PostgreSQL has no statistics on the rows that this transaction wrote. Without statistics it may plan a join as if the tables
             // had only a handful of rows.
@@ -72,21 +72,15 @@ impl Import {
         self.complete_tickets().await?;
         let missing = self.missing().await?;
         if !missing.is_empty() {
-            return Ok(Err(missing));
+            return Err(ImportFailure::Faults(missing));
         }
-        if let Err(fault) = self.check_copied_values().await? {
-            return Ok(Err(vec![fault]));
-        }
-        if let Err(fault) = self.number_tickets().await? {
-            return Ok(Err(vec![fault]));
-        }
-        if let Err(fault) = self.realign_messages().await? {
-            return Ok(Err(vec![fault]));
-        }
+        self.check_copied_values().await?;
+        self.number_tickets().await?;
+        self.realign_messages().await?;
         self.derive_conversations().await?;
         self.derive_tickets().await?;
         self.build(|_| true).await?;
-        Ok(Ok(()))
+        Ok(())
     }
 
     /// Sets the channel, account and contact of an imported ticket to those of its conversation, if the ticket leaves them empty. A ticket
@@ -122,14 +116,14 @@ impl Import {
     /// Advances the sequence of ticket numbers to the highest imported number. Then numbers the imported tickets whose records state no
     /// number: a ticket that had a number before the import keeps it, and the other tickets get the next numbers in the order of lines. If
     /// a record of the file states a number that another ticket would keep, that is a fault.
-    async fn number_tickets(&self) -> Result<ImportResult> {
+    async fn number_tickets(&self) -> ImportResult {
         let store = || Value::from(self.store.as_str());
         let former = "SELECT i.id, i.former, t.id FROM import_tickets i JOIN tickets own ON own.store_id = ? AND own.id = i.id \
              JOIN tickets t ON t.store_id = own.store_id AND t.ticket_number = i.former AND t.id <> i.id \
              WHERE i.former IS NOT NULL AND own.ticket_number = ? || i.id LIMIT 1";
         if let Some([id, number, other]) = self.first(former, [store(), PLACEHOLDER_PREFIX.into()], texts).await? {
             let reason = format!("was `{number}`, which the file gives to the ticket `{other}`");
-            return Ok(Err(at_id(RecordKind::Ticket, id, "ticketNumber", reason)));
+            return Err(at_id(RecordKind::Ticket, id, "ticketNumber", reason).into());
         }
         let keep = "UPDATE tickets SET ticket_number = i.former FROM (SELECT id, former FROM import_tickets) i \
              WHERE tickets.store_id = ? AND tickets.id = i.id AND i.former IS NOT NULL AND tickets.ticket_number = ? || i.id";
@@ -167,7 +161,7 @@ impl Import {
             }
         }
         self.advance(next).await?;
-        Ok(Ok(()))
+        Ok(())
     }
 
     /// Advances the sequence of ticket numbers to at least `value` and returns its value.
@@ -180,21 +174,21 @@ impl Import {
 
     /// Sets the account of messages to that of their conversation, if the import may have made the accounts differ (`realign`). It is a
     /// fault if two messages of one account would then have the same external id.
-    async fn realign_messages(&self) -> Result<ImportResult> {
+    async fn realign_messages(&self) -> ImportResult {
         if !self.realign {
-            return Ok(Ok(()));
+            return Ok(());
         }
         let sql = "SELECT MAX(m.id), m.external_id, MIN(m.id) FROM messages m JOIN conversations c ON c.store_id = m.store_id AND c.id = m.conversation_id \
                    WHERE m.store_id = ? AND m.external_id IS NOT NULL GROUP BY c.account_id, m.external_id HAVING COUNT(*) > 1 LIMIT 1";
         if let Some([id, external, other]) = self.first(sql, [self.store.as_str().into()], texts).await? {
             let reason = format!("`{external}` belongs to the message `{other}` of the same account already");
-            return Ok(Err(at_id(RecordKind::Message, id, "externalId", reason)));
+            return Err(at_id(RecordKind::Message, id, "externalId", reason).into());
         }
         let sql = "UPDATE messages SET account_id = c.account_id FROM conversations c, (SELECT id FROM import_touched) t \
              WHERE messages.store_id = ? AND messages.conversation_id = t.id AND c.store_id = messages.store_id AND c.id = t.id \
              AND messages.account_id <> c.account_id";
         self.run(sql, [self.store.as_str().into()]).await?;
-        Ok(Ok(()))
+        Ok(())
     }
 
     async fn derive_conversations(&self) -> Result<()> {
@@ -297,8 +291,8 @@ mod tests {
             ..Batch::default()
         };
         let mut import = fixture.db.begin_import(&fixture.store, Timestamp::from_millis(1_800_000_000_000)).await.unwrap().unwrap();
-        assert!(import.put(batch).await.unwrap().is_ok());
-        assert!(import.finish().await.unwrap().is_ok());
+        import.put(batch).await.unwrap();
+        import.finish().await.unwrap();
         let sql = "SELECT id, sort_at, waiting_since FROM tickets WHERE store_id = ? ORDER BY id";
         let derived: Vec<(String, i64, Option<i64>)> =
             import.rows(sql, [fixture.store.as_str().into()], |cells| Ok((cells.take()?, cells.take()?, cells.take()?))).await.unwrap();

@@ -59,7 +59,7 @@ impl Import {
         kind: RecordKind,
         models: impl Iterator<Item = impl IntoActiveModel<E::ActiveModel>>,
         claims: impl IntoIterator<Item = UniqueValues>,
-    ) -> Result<ImportResult>
+    ) -> ImportResult
     where
         E: EntityTrait,
         E::ActiveModel: Send,
@@ -71,26 +71,24 @@ impl Import {
             self.run("SAVEPOINT claimed", []).await?;
         }
         let refused = match self.put_rows::<E>(kind, models).await {
-            Ok(()) if saves => return self.run("RELEASE SAVEPOINT claimed", []).await.map(Ok),
-            Ok(()) => return Ok(Ok(())),
+            Ok(()) if saves => return self.run("RELEASE SAVEPOINT claimed", []).await.map_err(Into::into),
+            Ok(()) => return Ok(()),
             Err(Error::Unique(text)) => text,
-            Err(error) => return Err(error),
+            Err(error) => return Err(error.into()),
         };
         if saves {
             self.run("ROLLBACK TO SAVEPOINT claimed", []).await?;
         }
         for claims in claims {
-            if let Err(fault) = self.claim(kind, claims).await? {
-                return Ok(Err(fault));
-            }
+            self.claim(kind, claims).await?;
         }
-        Err(Error::Unique(refused))
+        Err(Error::Unique(refused).into())
     }
 
     /// Checks the values of a batch for one unique index. Returns a fault if two records of the batch have the same value, or if a stored
     /// record that is not in the batch has a value of the batch. Stored records that the import replaces are no conflict, since they have
     /// released their unique values before. Rows of the batch itself may already be stored; they are no conflict, either.
-    async fn claim(&self, kind: RecordKind, UniqueValues { property, columns, only, rule, claims }: UniqueValues) -> Result<ImportResult> {
+    async fn claim(&self, kind: RecordKind, UniqueValues { property, columns, only, rule, claims }: UniqueValues) -> ImportResult {
         let mut owners: HashMap<&[String], &UniqueValue> = HashMap::with_capacity(claims.len());
         let fault = |claim: &UniqueValue, holder: &str| ImportFault {
             at: At::Line { number: claim.line, kind },
@@ -103,7 +101,7 @@ impl Import {
         };
         for claim in &claims {
             if let Some(other) = owners.insert(&claim.key, claim) {
-                return Ok(Err(fault(claim, &other.id)));
+                return Err(fault(claim, &other.id).into());
             }
         }
         let keys = claims.iter().map(|claim| claim.key.iter().map(|part| part.as_str().into()).collect());
@@ -113,6 +111,6 @@ impl Import {
         let decode = |cells: &mut Cells<'_>| Ok((text(cells)?, (0..width).map(|_| text(cells)).collect::<Result<Vec<_>>>()?));
         let held = self.of_store(&sql, runs, decode).await?;
         let taken = held.iter().find_map(|(id, key)| owners.get(key.as_slice()).filter(|claim| claim.id != *id).map(|claim| (claim, id)));
-        Ok(taken.map_or(Ok(()), |(claim, id)| Err(fault(claim, id))))
+        taken.map_or(Ok(()), |(claim, id)| Err(fault(claim, id).into()))
     }
 }

@@ -33,7 +33,7 @@ const IDS_PER_LOG_ROW: usize = 50;
 
 impl Import {
     /// Writes a batch. Each id of a record kind may occur only once in all batches of the import.
-    pub async fn put(&mut self, batch: Batch) -> Result<ImportResult> {
+    pub async fn put(&mut self, batch: Batch) -> ImportResult {
         self.build_referencing_indexes(&batch).await?;
         let store = self.store.clone();
         self.put_rows::<roles::Entity>(RecordKind::Role, batch.roles.into_iter().map(|line| line.record.into_row(&store))).await?;
@@ -52,9 +52,7 @@ impl Import {
             UniqueValues::new("userId", "user_id", &batch.users, |user| Some((user.id.as_str(), vec![user.user_id.as_ref()?.to_string()])));
         let ages = self.creation_times(RecordKind::User, &batch.users, |user| (user.id.as_str(), user.created_at)).await?;
         let users = batch.users.into_iter().zip(ages).map(|(line, age)| row_mapping::user(&store, line.record, age));
-        if let Err(fault) = self.put_claimed::<users::Entity>(RecordKind::User, users, [ids]).await? {
-            return Ok(Err(fault));
-        }
+        self.put_claimed::<users::Entity>(RecordKind::User, users, [ids]).await?;
 
         let ages = self.creation_times(RecordKind::Label, &batch.labels, |label| (label.id.as_str(), label.created_at)).await?;
         self.put_rows::<labels::Entity>(
@@ -78,26 +76,18 @@ impl Import {
             UniqueValues::new("phone", "phone", &batch.contacts, |contact| Some((contact.id.as_str(), vec![contact.phone.clone()?])));
         self.change(RecordKind::Contact.name(), batch.contacts.iter().map(|line| line.record.id.as_str())).await?;
         let contacts = batch.contacts.into_iter().map(|line| row_mapping::contact(&store, line.record));
-        if let Err(fault) = self.put_claimed::<contacts::Entity>(RecordKind::Contact, contacts, [emails, phones]).await? {
-            return Ok(Err(fault));
-        }
+        self.put_claimed::<contacts::Entity>(RecordKind::Contact, contacts, [emails, phones]).await?;
 
-        if let Err(fault) = self.put_conversations(batch.conversations).await? {
-            return Ok(Err(fault));
-        }
-        if let Err(fault) = self.put_tickets(batch.tickets).await? {
-            return Ok(Err(fault));
-        }
-        if let Err(fault) = self.put_messages(batch.messages).await? {
-            return Ok(Err(fault));
-        }
+        self.put_conversations(batch.conversations).await?;
+        self.put_tickets(batch.tickets).await?;
+        self.put_messages(batch.messages).await?;
         self.touch(batch.comments.iter().map(|line| line.record.conversation_id.as_str())).await?;
         self.put_rows::<internal_comments::Entity>(
             RecordKind::Comment,
             batch.comments.into_iter().map(|line| row_mapping::comment(&store, line.record)),
         )
         .await?;
-        Ok(Ok(()))
+        Ok(())
     }
 
     async fn put_teams(&mut self, lines: Vec<Line<Team>>) -> Result<()> {
@@ -136,7 +126,7 @@ impl Import {
         self.put_rows::<account_users::Entity>(RecordKind::Account, users.into_iter()).await
     }
 
-    async fn put_conversations(&mut self, lines: Vec<Line<Conversation>>) -> Result<ImportResult> {
+    async fn put_conversations(&mut self, lines: Vec<Line<Conversation>>) -> ImportResult {
         let threads = UniqueValues::new("referenceId", "account_id, reference_id", &lines, |conversation| {
             Some((conversation.id.as_str(), vec![conversation.account_id.to_string(), conversation.reference_id.clone()]))
         });
@@ -164,14 +154,12 @@ impl Import {
         });
         let labels: Vec<_> = labels.collect();
         let conversations = lines.into_iter().map(|line| row_mapping::conversation(&store, line.record));
-        if let Err(fault) = self.put_claimed::<conversations::Entity>(RecordKind::Conversation, conversations, [threads]).await? {
-            return Ok(Err(fault));
-        }
+        self.put_claimed::<conversations::Entity>(RecordKind::Conversation, conversations, [threads]).await?;
         self.put_rows::<conversation_labels::Entity>(RecordKind::Conversation, labels.into_iter()).await?;
-        Ok(Ok(()))
+        Ok(())
     }
 
-    async fn put_tickets(&mut self, lines: Vec<Line<ImportedTicket>>) -> Result<ImportResult> {
+    async fn put_tickets(&mut self, lines: Vec<Line<ImportedTicket>>) -> ImportResult {
         let numbers = UniqueValues::new("ticketNumber", "ticket_number", &lines, |ImportedTicket { ticket, .. }| {
             Some((ticket.id.as_str(), vec![ticket.ticket_number.clone()?]))
         });
@@ -196,16 +184,14 @@ impl Import {
         let store = self.store.clone();
         let values: Vec<_> = lines.iter().flat_map(|line| row_mapping::field_values(&store, &line.record)).collect();
         let tickets = lines.into_iter().map(|line| row_mapping::ticket(&store, line.record));
-        if let Err(fault) = self.put_claimed::<tickets::Entity>(RecordKind::Ticket, tickets, [numbers, open]).await? {
-            return Ok(Err(fault));
-        }
+        self.put_claimed::<tickets::Entity>(RecordKind::Ticket, tickets, [numbers, open]).await?;
         self.put_rows::<ticket_field_values::Entity>(RecordKind::Ticket, values.into_iter()).await?;
-        Ok(Ok(()))
+        Ok(())
     }
 
-    async fn put_messages(&mut self, lines: Vec<Line<Message>>) -> Result<ImportResult> {
+    async fn put_messages(&mut self, lines: Vec<Line<Message>>) -> ImportResult {
         if lines.is_empty() {
-            return Ok(Ok(()));
+            return Ok(());
         }
         let conversations: BTreeSet<&str> = lines.iter().map(|line| line.record.conversation_id.as_str()).collect();
         self.message_batches += 1;

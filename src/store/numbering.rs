@@ -13,7 +13,7 @@ use crate::{
     domain::ids::StoreId,
     store::{
         Db, Result, entity::events::Column, parameterised_sql::Sql, postgres::advisory_locks::AdvisoryLock, row_decoding::Cells,
-        sql_from_entities::among,
+        sql_from_entities::one_of,
     },
 };
 
@@ -50,7 +50,7 @@ impl NumberedTable {
         let sequence = place.add(Func::coalesce([last.into(), Expr::Constant(0_i64.into())]));
         let mut numbered = Query::select();
         numbered.column(Column::Position).expr_as(sequence, Column::Sequence).from(self.name);
-        numbered.and_where(Expr::col(Column::StoreId).eq(store)).and_where(among(Column::Position, positions.iter().copied()));
+        numbered.and_where(Expr::col(Column::StoreId).eq(store)).and_where(one_of(Expr::col(Column::Position), positions.iter().copied()));
         Query::update()
             .table(self.name)
             .value(Column::Sequence, Expr::col(("numbered", Column::Sequence)))

@@ -117,8 +117,13 @@ impl SqlWriter for QueryWriter {
 /// Returns the condition that a column has one of these values. If there are no values, the condition is the constant `FALSE`; sea-query
 /// would write a comparison of two bound numbers. The values are padded as in [`Sql::list`], so that there are few different SQL texts.
 pub(in crate::store) fn among<C: ColumnTrait, V: Into<Value>>(column: C, values: impl IntoIterator<Item = V>) -> Expr {
+    one_of(Expr::col(column.as_column_ref()), values)
+}
+
+/// Like [`among`], for any expression.
+pub(in crate::store) fn one_of<V: Into<Value>>(tested: Expr, values: impl IntoIterator<Item = V>) -> Expr {
     let values = filled(values.into_iter().map(Into::into).collect());
-    if values.is_empty() { Expr::Constant(false.into()) } else { column.is_in(values) }
+    if values.is_empty() { Expr::Constant(false.into()) } else { tested.is_in(values) }
 }
 
 /// Returns the condition that a column is this flag, as a literal (see [`Sql::flag`]).

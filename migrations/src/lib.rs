@@ -13,42 +13,7 @@
 //! Each migration runs in one transaction on both databases. A database records it under its `name()`, which stays the same if a file is
 //! renamed.
 //!
-//! The migrations, by module:
-//! - `m0001_records` creates the tables of a store's records: users, channel accounts, contacts, conversations, tickets, messages and
-//!   others.
-//! - `m0002_api_keys_and_secrets` creates the tables of API keys, of their secrets and of the server's own secrets.
-//! - `m0003_events_and_change_log` creates the tables of counters, events (transactional outbox), the change log and idempotency keys.
-//! - `m0004_outbound` creates the outbox of messages to channels.
-//! - `m0005_webhooks` creates the tables of webhook subscriptions, their deliveries and the log of attempts.
-//! - `m0006_settings_access_and_audit_log` creates the table of the credentials with which users change a store's settings (`grants`), and
-//!   the audit log.
-//! - `m0007_bridges` creates the tables of bridges and their signing secrets.
-//! - `m0008_totals` creates counters of tickets and contacts, which triggers maintain.
-//! - `m0009_open_tickets_by_label` creates a table that serves as a covering index of open tickets by label, on SQLite.
-//! - `m0010_version_of_cached_totals` creates a change counter that validates cached totals of filters (removed by
-//!   `m0015_drop_version_of_cached_totals`).
-//! - `m0011_recount_totals` counts the totals of `m0008_totals` again, on PostgreSQL.
-//! - `m0012_narrow_conversation_index` removes the sort key from the index of a contact's conversations, on SQLite.
-//! - `m0013_write_probe` creates the row that `/readyz` updates to prove that the database accepts writes.
-//! - `m0014_encrypted_secrets` adds, to each stored secret, the id of the key that it is encrypted with.
-//! - `m0015_drop_version_of_cached_totals` removes the change counter of `m0010_version_of_cached_totals`.
-//! - `m0016_channel_sent_at` adds the time at which a message was sent according to its channel, for messages that are not sorted by that
-//!   time.
-//! - `m0017_drafts` creates the table of drafts.
-//! - `m0018_restricted_tokens` adds the permissions of tokens (the column `can` of the table `grants`), and creates the table of accepted
-//!   signed requests of bridges (replay protection).
-//! - `m0019_sandbox_database` creates the table that identifies a database as a sandbox.
-//! - `m0020_former_sort_positions` creates the table of former sort positions of rows, for as-of cursors (pagination through a snapshot of a
-//!   list).
-//! - `m0021_record_changes` creates the log of changed records for the feed of changes, and the state of each store's feed.
-//! - `m0022_cheaper_sort_position_changes_on_sqlite` reduces the writes of `m0020_former_sort_positions` when a row's sort position
-//!   changes, on SQLite.
-//! - `m0023_email_address_of_sign_in_links` adds the e-mail address to which a sign-in link was sent.
-//! - `m0024_endpoint_answers` adds the response of an endpoint to a failed delivery attempt.
-//! - `m0025_failed_messages` creates the table of failed messages (dead letters), and adds the reason why a queued message waits.
-//! - `m0026_cheaper_sends` makes writes of messages cheaper: fewer index entries, and on PostgreSQL cheaper triggers for the feed of
-//!   changes.
-//! - `m0027_indexes_of_unnumbered_rows` creates indexes by which events and changes are numbered one store at a time.
+//! A new migration is a file, whose first line says what it adds or changes, its `mod` below, and its entry in `Migrator::migrations`.
 
 use sea_orm_migration::{prelude::*, sea_orm::DbBackend};
 
@@ -203,10 +168,16 @@ pub(crate) async fn drop_all(manager: &SchemaManager<'_>, tables: &[&str]) -> Re
     Ok(())
 }
 
-/// Defines a migration by its script, and by the tables that the script creates and `down` drops. The migration runs in one transaction on
-/// both databases.
+/// Defines a migration by its script and by what reverts it: the tables that the script creates and `down` drops, or a script. The
+/// migration runs in one transaction on both databases.
 macro_rules! migration {
     ($name:literal, tables: [$($table:literal),* $(,)?], $script:literal) => {
+        $crate::migration!(@define $name, manager, $crate::run(manager, $script), $crate::drop_all(manager, &[$($table),*]));
+    };
+    ($name:literal, up: $up:literal, down: $down:literal) => {
+        $crate::migration!(@define $name, manager, $crate::run(manager, $up), $crate::run(manager, $down));
+    };
+    (@define $name:literal, $manager:ident, $up:expr, $down:expr) => {
         pub struct Migration;
 
         impl sea_orm_migration::MigrationName for Migration {
@@ -221,12 +192,12 @@ macro_rules! migration {
                 Some(true)
             }
 
-            async fn up(&self, manager: &sea_orm_migration::SchemaManager) -> Result<(), sea_orm_migration::DbErr> {
-                crate::run(manager, $script).await
+            async fn up(&self, $manager: &sea_orm_migration::SchemaManager) -> Result<(), sea_orm_migration::DbErr> {
+                $up.await
             }
 
-            async fn down(&self, manager: &sea_orm_migration::SchemaManager) -> Result<(), sea_orm_migration::DbErr> {
-                crate::drop_all(manager, &[$($table),*]).await
+            async fn down(&self, $manager: &sea_orm_migration::SchemaManager) -> Result<(), sea_orm_migration::DbErr> {
+                $down.await
             }
         }
     };

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sea_orm::{
     ActiveValue::Set,
-    DbBackend, EntityTrait, IdenStatic, Iterable,
+    DbBackend, EntityTrait,
     sea_query::{Expr, OnConflict, Query, SelectStatement},
 };
 
@@ -15,7 +15,7 @@ use crate::{
         Db, Error, Result,
         db::Writes,
         entity::{
-            exists_on, for_each_entity,
+            tables,
             write_probes::{ActiveModel, Column, Entity},
         },
         parameterised_sql::Sql,
@@ -48,16 +48,6 @@ fn find_missing_column() -> String {
          WHERE attrelid = to_regclass(t) AND attname = c AND NOT attisdropped) LIMIT 1",
         wanted.join(", ")
     )
-}
-
-/// Returns the tables that the database must have, and their columns.
-fn tables(backend: DbBackend) -> Vec<(&'static str, Vec<&'static str>)> {
-    for_each_entity!(columns, backend).into_iter().filter(|(_, columns)| !columns.is_empty()).collect()
-}
-
-fn columns<E: EntityTrait>(backend: DbBackend) -> (&'static str, Vec<&'static str>) {
-    let table = E::default().table_name();
-    (table, E::Column::iter().map(|column| column.as_str()).filter(|column| exists_on(backend, table, column)).collect())
 }
 
 impl Db {

@@ -43,17 +43,28 @@ static OPEN_TICKET_ID: FixedQuery = FixedQuery::new(|| {
     query.filter(equals_parameter(ConversationId, 2)).filter(IsOpen.eq(true)).into_query()
 });
 
-/// The columns of a ticket that [`Write::save_ticket`] does not write: those that are fixed when the ticket is inserted, and `sort_at`, which
-/// `DERIVE_TICKETS` computes.
-const NOT_SAVED: [tickets::Column; 10] = {
-    use tickets::Column::{AccountId, Channel, ContactId, ConversationId, CreatedAt, IsFollowUp, IsSpam, OpenedAt, SortAt, TicketNumber};
-    [TicketNumber, IsSpam, IsFollowUp, Channel, ContactId, AccountId, ConversationId, OpenedAt, SortAt, CreatedAt]
+/// The columns of a ticket that [`Write::save_ticket`] does not write: those that no request changes after the ticket was inserted, and
+/// `sort_at`, which `DERIVE_TICKETS` computes.
+const NOT_SAVED: &[tickets::Column] = {
+    use tickets::Column as C;
+    &[
+        C::TicketNumber,
+        C::IsSpam,
+        C::IsFollowUp,
+        C::Channel,
+        C::ContactId,
+        C::AccountId,
+        C::ConversationId,
+        C::OpenedAt,
+        C::SortAt,
+        C::CreatedAt,
+    ]
 };
 
 /// Returns the row with which [`Write::save_ticket`] updates a ticket.
 fn saved_columns(ticket: &Ticket, store: &StoreId) -> tickets::ActiveModel {
     let mut row = ticket.row(store);
-    NOT_SAVED.into_iter().for_each(|column| row.not_set(column));
+    NOT_SAVED.iter().for_each(|column| row.not_set(*column));
     if !ticket.is_open {
         row.waiting_since = Set(None);
     }
@@ -411,7 +422,7 @@ mod tests {
             set.map(|column| column.as_str()).collect::<BTreeSet<_>>()
         };
         ticket.is_open = true;
-        assert_eq!(saved(&ticket), columns.iter().copied().collect());
+        assert_eq!(saved(&ticket), columns.iter().copied().collect(), "the columns that `NOT_SAVED` does not list");
         ticket.is_open = false;
         columns.push("waiting_since");
         assert_eq!(saved(&ticket), columns.into_iter().collect());

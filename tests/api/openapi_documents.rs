@@ -55,13 +55,16 @@ fn document() -> Contract {
 
 #[test]
 fn the_committed_document_is_what_the_binary_prints() {
-    assert!(printed(&["--format", "json"]) == committed("json"), "the committed document is stale: run `counterpart openapi` and commit");
+    assert!(
+        printed(&["--format", "json"]) == committed("json"),
+        "the committed document is stale: run the commands of docs/contributing.md"
+    );
 }
 
 #[test]
 fn the_served_document_is_the_committed_one() {
     let served = one().anonymous().raw("GET", "/openapi.json").exchange();
-    assert!(relative(served.body()) == document().document, "the served document differs from the committed one");
+    assert!(relative(served.body()) == document().document, "the committed document is stale: run the commands of docs/contributing.md");
 }
 
 /// Removes the server's address from a served document, so that the document has a relative server URL.
@@ -81,7 +84,7 @@ fn the_settings_have_a_separate_document_which_is_the_same_in_both_revisions() {
     }
     let served = one().anonymous().raw("GET", "/settings/openapi.json").exchange();
     let expected: Value = serde_json::from_str(&committed("json")).expect("the committed document is JSON");
-    assert!(relative(served.body()) == expected, "the served document differs from the committed one");
+    assert!(relative(served.body()) == expected, "the committed document is stale: run the commands of docs/contributing.md");
     let page = one().anonymous().raw("GET", "/settings/docs").exchange();
     assert!(page.text.contains("counterpart, settings") && page.text.contains("rotateKey"));
 }
@@ -92,7 +95,7 @@ fn events_have_a_separate_document() {
     let committed = kept(&format!("events-{REVISION}.json"));
     assert!(printed(&["--events", "--format", "json"]) == committed, "{stale}");
     let served = one().anonymous().raw("GET", "/openapi-events.json").exchange();
-    assert!(served.text == committed, "the served document differs from the committed one");
+    assert!(served.text == committed, "the committed document is stale: run the commands of docs/contributing.md");
     let yaml = printed(&["--events", "--format", "yaml"]);
     assert!(yaml.contains("openapi: \"3.1.0\"") && yaml.contains("ticket.opened:"), "{yaml}");
     // The document is OpenAPI 3.1. It must not have these keywords, which schemas of 3.0 use and 3.1 replaces by others.

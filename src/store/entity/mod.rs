@@ -1,6 +1,6 @@
 //! SeaORM entities, one for each table. `schema_tests` compares them with the migrated schema. Only the module `store` uses them.
 
-use sea_orm::{DbBackend, DeriveRelation, EnumIter};
+use sea_orm::{DbBackend, DeriveRelation, EntityTrait, EnumIter, IdenStatic, Iterable};
 
 pub mod accepted_signatures;
 pub mod account_users;
@@ -85,7 +85,16 @@ macro_rules! for_each_entity {
     };
     ($function:ident($argument:expr): $($table:ident)*) => { [$($function::<$crate::store::entity::$table::Entity>($argument)),*] };
 }
-pub(in crate::store) use for_each_entity;
+
+/// Returns the tables of a database, and their columns.
+pub(in crate::store) fn tables(backend: DbBackend) -> Vec<(&'static str, Vec<&'static str>)> {
+    for_each_entity!(columns, backend).into_iter().filter(|(_, columns)| !columns.is_empty()).collect()
+}
+
+fn columns<E: EntityTrait>(backend: DbBackend) -> (&'static str, Vec<&'static str>) {
+    let table = E::default().table_name();
+    (table, E::Column::iter().map(|column| column.as_str()).filter(|column| exists_on(backend, table, column)).collect())
+}
 
 #[cfg(test)]
 mod schema_tests;

@@ -75,8 +75,10 @@ async fn every_table_has_an_entity_with_its_columns() {
     let fixture = Fixture::new().await;
     let (described, migrated) = (described(fixture.db.backend()), migrated(&fixture).await);
     for (table, columns) in &migrated {
-        assert_eq!(described.get(table), Some(columns), "the entity of `{table}` (left) and its migrated table (right)");
+        let entity = described.get(table).unwrap_or_else(|| panic!("`{table}` has no entity in the list of entity/mod.rs"));
+        assert_eq!(entity, columns, "the entity of `{table}` (left) and its migrated table (right)");
     }
-    let tables = |of: &BTreeMap<String, Columns>| of.keys().cloned().collect::<Vec<_>>();
-    assert_eq!(tables(&described), tables(&migrated), "entities (left) and migrated tables (right)");
+    for table in described.keys() {
+        assert!(migrated.contains_key(table), "no migration creates the table `{table}` of an entity");
+    }
 }

@@ -3,7 +3,7 @@
 //! The process is ready if three conditions hold:
 //!
 //! - Within the last second, a check found every table and column in the database, and wrote to the database.
-//! - In the second before the end of that check, no request failed because of the disk or a missing write permission.
+//! - In the second before the answer, no request failed because of the disk or a missing write permission.
 //! - No background task is failing.
 //!
 //! A refused checkpoint of the SQLite database is only a warning ([`Readiness::warnings`]): requests still succeed.
@@ -47,7 +47,7 @@ type RunningCheck = JoinHandle<(Instant, store::Result<()>)>;
 
 #[derive(Default)]
 struct Looked {
-    /// When the last check ended, and its result. The result `None` means that the database is usable.
+    /// The time of the last answer, and the answer. `None` as the answer means that the database is usable.
     answer: Option<(Instant, Option<&'static str>)>,
     /// A check in progress, and the time of its start.
     under_way: Option<(Instant, RunningCheck)>,
@@ -82,8 +82,10 @@ impl Readiness {
         {
             return *answer;
         }
+        let before = looked.answer.and_then(|(_, answer)| answer);
         loop {
-            let (since, mut look) = looked.under_way.take().unwrap_or_else(|| {
+            // The check stays in `under_way` while this probe waits, so that the next probe finds it if the client of this one goes away.
+            let (since, check) = looked.under_way.get_or_insert_with(|| {
                 let service = self.service.clone();
                 let check = async move {
                     let result = service.db().prove_usable(service.clocks_and_ids().now()).await;
@@ -91,35 +93,38 @@ impl Readiness {
                 };
                 (Instant::now(), tokio::spawn(check))
             });
-            let before = looked.answer.and_then(|(_, answer)| answer);
-            let (ended, answer, detail) = match timeout(PROBE, &mut look).await {
-                Ok(Ok((ended, Ok(())))) if self.service.db().failed_within(REMEMBERED) => {
+            let since = *since;
+            let ended = timeout(PROBE, check).await;
+            if ended.is_ok() {
+                looked.under_way = None;
+            }
+            let (answer, detail) = match ended {
+                // The check outlasted an earlier probe, and ended before this one: it is repeated.
+                Ok(Ok((at, _))) if at.elapsed() >= REMEMBERED => continue,
+                Ok(Err(_)) if since.elapsed() >= PROBE => continue,
+                Ok(Ok((_, Ok(())))) if self.service.db().failed_within(REMEMBERED) => {
                     let detail = "a request failed within the last second because of the disk or a missing write permission";
-                    (ended, Some(FAILING), detail.to_owned())
+                    (Some(FAILING), detail.to_owned())
                 }
-                Ok(Ok((ended, Ok(())))) => (ended, None, String::new()),
-                Ok(Ok((ended, Err(error)))) => (ended, Some(reason(&error)), error.to_string()),
-                Ok(Err(panicked)) => (Instant::now(), Some("the check of the database panicked or was cancelled"), panicked.to_string()),
+                Ok(Ok((_, Ok(())))) => (None, String::new()),
+                Ok(Ok((_, Err(error)))) => (Some(reason(&error)), error.to_string()),
+                Ok(Err(panicked)) => (Some("the check of the database panicked or was cancelled"), panicked.to_string()),
+                // The check has not ended within `PROBE`. On SQLite it may be waiting for another process that writes, such as an import.
+                // Requests that write wait in the same way and then succeed. So the last answer stays in force until the check ends or
+                // `WAIT_LIMIT` has passed.
                 Err(_) => {
-                    // The check has not ended within `PROBE`. On SQLite it may be waiting for another process that writes, such as an
-                    // import. Requests that write wait in the same way and then succeed. So the last result stays in force until the check
-                    // ends or `WAIT_LIMIT` has passed.
                     let waits = self.service.db().is_one_writer() && since.elapsed() < WAIT_LIMIT;
-                    looked.under_way = Some((since, look));
                     let answer = if waits { before } else { Some("the database does not answer") };
-                    (Instant::now(), answer, format!("no answer for {:?}", since.elapsed()))
+                    (answer, format!("no answer for {:?}", since.elapsed()))
                 }
             };
-            looked.answer = Some((ended, answer));
+            looked.answer = Some((Instant::now(), answer));
             match answer {
                 Some(reason) if before != answer => tracing::error!(reason, detail, "not ready"),
                 None if before.is_some() => tracing::warn!("ready again"),
                 _ => {}
             }
-            // A check that outlasted its probe may have ended long before this probe. Then it is repeated.
-            if ended.elapsed() < REMEMBERED {
-                return answer;
-            }
+            return answer;
         }
     }
 }

@@ -46,7 +46,7 @@ const BULK: usize = 50_000;
 const BUILD_WAIT: Duration = Duration::from_secs(2);
 /// The interval at which the worker commits the log position of an idle index. The change log is pruned over time, and an index whose
 /// position was pruned cannot continue from the log.
-const REMARK: Duration = Duration::from_secs(3600);
+const COMMIT_POSITION_AFTER: Duration = Duration::from_secs(3600);
 /// An index that was rebuilt after a failure counts as working after its first commit, or once the worker has run this long without a
 /// failure.
 const PROVEN: Duration = Duration::from_secs(60);
@@ -417,7 +417,7 @@ impl IndexWorker {
         }
         let late = self.since.is_some_and(|since| since.elapsed() >= COMMIT_AFTER);
         let log_position = self.shared.front.followed.lock().await.log_position.clone();
-        let behind = log_position != self.committed && self.committed_at.elapsed() >= REMARK;
+        let behind = log_position != self.committed && self.committed_at.elapsed() >= COMMIT_POSITION_AFTER;
         let due = self.bulk >= BULK || full || (!more && (self.bulk > 0 || (waits && late) || behind));
         if !due {
             return Ok(false);

@@ -6,8 +6,8 @@
 //! (`sqlite::reader_pool`) are `query_only`.
 //!
 //! SQLite's query planner stability guarantee is on, except on the connections of SeaORM. Without it, SQLite would prepare a statement with
-//! a bound `LIMIT` again for each new value. With it, each connection prepares a statement only once. The price is that SQLite never uses a partial index for a condition with
-//! a bound value, so such conditions contain literals.
+//! a bound `LIMIT` again for each new value. With it, each connection prepares a statement only once. The price is that SQLite never uses a
+//! partial index for a condition with a bound value, so such conditions contain literals.
 //!
 //! PostgreSQL: a limited number of connections for reads (`postgres::pipelined_clients`), and a pool of the same size for writes
 //! (`postgres::pool`). Since reads have their own connections, a read that is made during a write transaction never waits for the

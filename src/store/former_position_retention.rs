@@ -62,7 +62,7 @@ impl Db {
             tx.execute(&tickets::Entity::update_many().col_expr(tickets::Column::PlacedBy, none.clone())).await?;
             tx.execute(&conversations::Entity::update_many().col_expr(conversations::Column::PlacedBy, none.clone())).await?;
             tx.execute(&contacts::Entity::update_many().col_expr(contacts::Column::PlacedBy, none)).await?;
-            tracing::info!("the database was restored from another server; walks over lists begin anew");
+            tracing::info!("the database was restored from another server; paginations begin anew");
         }
         tx.execute(&transaction_id_origin::Entity::insert(transaction_id_origin::ActiveModel { origin: Set(own) })).await?;
         tx.commit().await

@@ -46,19 +46,19 @@
 //!   functions that write the row; the field of the API type in `revision`, and its line in the `From` below it. Then run the commands of
 //!   `docs/contributing.md` that write the OpenAPI documents anew. A column of a ticket that requests do not change belongs in `NOT_SAVED`
 //!   (`ticket_conversation_contact_writes`). If the column is exported and imported, also the field in `domain::ndjson_records` and its
-//!   name in `ndjson_record_columns`: in the plain list if the column has the type of the field, otherwise also in `import::row_mapping`.
-//!   Rules for imported values are in `service::import::record_validation`.
+//!   name in `ndjson_record_columns`: in the plain list if the column has the type of the field, otherwise under `optional` or `exported`,
+//!   and in `import::row_mapping`. Rules for imported values are in `service::import::record_validation`.
 //! - **Add a query**: an `impl Db` in the file of the record type (tickets: `tickets/ticket_queries.rs`), with `Entity::find()`. Pass it to
 //!   [`Db::select`] if keys limit the rows that it reads, and otherwise to [`Db::scan`], which observes the limit on a store's statements.
 //!   Compare a flag with `is(column, true)`: `.eq(true)` would bind the flag, and keep SQLite from using partial indexes. If each request
 //!   runs the query: a `FixedQuery`, whose SQL is built once, run by [`Db::all`](read_executor). Test it in the same file with
 //!   `fixture::Fixture`, which uses SQLite, or PostgreSQL with `COUNTERPART_TEST_POSTGRES`.
-//! - **Add a write**: an `impl Write` in the file of the record type: `insert` or `update` with the columns that are set, or `execute` with
-//!   `Entity::update_many()`, `delete_many()` or `insert(row).on_conflict(…)`, which returns the number of rows. First lock the rows that
-//!   decide what is written, in the order that `transaction::store_transaction` states.
+//! - **Add a write**: an `impl Write` in the file of the record type: `insert` or `update` with the columns that are set, or `execute`,
+//!   which returns the number of changed rows, with `Entity::update_many()`, `delete_many()` or `insert(row).on_conflict(…)`. First lock
+//!   the rows that decide what is written, in the order that `transaction::store_transaction` states.
 //! - **Add a table**: a migration; an entity, which `entity/mod.rs` names as a module and in the macro; a record type in `domain`; a file
-//!   with its `stored_record!`, queries and writes. On a Citus cluster a table with a column `store_id` is distributed by it; a table
-//!   without one belongs in a list of `distributed::distribute`, which a test on PostgreSQL compares with the tables.
+//!   with its `stored_record!`, queries and writes. For a Citus cluster, `SCALING.md` says where a table is: `distributed::distribute`
+//!   names reference tables, tables without `store_id`, and tables whose primary key is `position`.
 
 mod across_stores;
 pub mod api_key_auth;

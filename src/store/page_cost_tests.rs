@@ -208,13 +208,13 @@ async fn a_contact_s_conversations_are_listed_without_reading_others() {
     if db.backend() == DbBackend::Postgres {
         fixture.execute("ANALYZE conversations").await.unwrap();
     }
-    let (mut page, mut scans_list) = (first(20), Vec::new());
+    let (mut page, mut listed) = (first(20), Vec::new());
     loop {
         let visits =
             db.page_cost::<Conversation>(&"conversations".into(), crate::store::Db::conversations_of(store, &"few".into()), &page).await;
         assert!(visits < 2_500, "{visits}");
         let read = db.conversations_of_contact(store, &"few".into(), &page).await.unwrap();
-        scans_list.extend(read.rows.iter().map(|row| (row.sort_at, row.id.to_string())));
+        listed.extend(read.rows.iter().map(|row| (row.sort_at, row.id.to_string())));
         match read.next {
             Some(next) => page.after = Some(next),
             None => break,
@@ -222,7 +222,7 @@ async fn a_contact_s_conversations_are_listed_without_reading_others() {
     }
     let mut right: Vec<_> = (1..=50).map(|i| i * 200).map(|i| (Timestamp::from_millis(i % 7), format!("n{i}"))).collect();
     right.sort_by(|one, other| other.cmp(one));
-    assert_eq!(scans_list, right);
+    assert_eq!(listed, right);
 }
 
 /// Rows are looked up by the primary key even if PostgreSQL's statistics are missing (before the first ANALYZE), or misleading (most stores

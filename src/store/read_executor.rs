@@ -1,4 +1,5 @@
 //! The executor of reads: runs a statement on the reader pool of SQLite, on a standby, or on the pipelined connections to PostgreSQL.
+
 use sea_orm::{
     ColumnTrait, DbBackend, ExprTrait,
     sea_query::{Expr, Func},
@@ -41,14 +42,14 @@ impl Db {
         T: Send + 'static,
         D: Fn(&mut Cells<'_>) -> Result<T> + Send + 'static,
     {
-        if self.statement_limit.as_ref().is_some_and(|share| share.all) && matches!(sql.row_bound(), RowBound::Keys) {
+        if self.statement_limit.as_ref().is_some_and(|limit| limit.all) && matches!(sql.row_bound(), RowBound::Keys) {
             sql.unbounded();
         }
-        let share = self.statement_limit.as_ref().map(|share| &share.permits).filter(|_| !matches!(sql.row_bound(), RowBound::Keys));
+        let permits = self.statement_limit.as_ref().map(|limit| &limit.permits).filter(|_| !matches!(sql.row_bound(), RowBound::Keys));
         let outcome = match &self.reads {
             Reads::Sqlite(readers) => {
                 self.count_statement();
-                readers.all(sql, share, decode).await
+                readers.all(sql, permits, decode).await
             }
             // Boxed: this future is large and would enlarge every future that awaits it, also on SQLite. A future is moved several times
             // during a request, and moving a large future costs time.
@@ -56,9 +57,9 @@ impl Db {
                 sql = self.with_coordinator_snapshot(sql).await?;
                 let mut decoded = RowDecoder { decode, rows: Ok(Vec::new()) };
                 let read = async {
-                    let _permit = match share {
+                    let _permit = match permits {
                         // `acquire` fails only on a closed semaphore, and nothing closes this one.
-                        Some(share) => share.acquire().await.ok(),
+                        Some(permits) => permits.acquire().await.ok(),
                         None => None,
                     };
                     self.each_row(lines, &sql, &mut decoded).await

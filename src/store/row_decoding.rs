@@ -47,9 +47,9 @@ pub(in crate::store) trait StoredRecord: Row {
 
 /// Implements [`Row`] and [`StoredRecord`] for a record type from one list of its properties. The first properties have the names of their
 /// columns. Properties with other names follow after a semicolon, each with its column. The columns must have the same names in Rust and in
-/// SQL.
+/// SQL. With `read` in front, the record type is only read, and gets no [`StoredRecord`].
 macro_rules! stored_record {
-    ($record:ident in $table:ident: $first:ident $(, $same:ident)* $(; $($field:ident: $column:ident),+)?) => {
+    (read $record:ident in $table:ident: $first:ident $(, $same:ident)* $(; $($field:ident: $column:ident),+)?) => {
         impl $crate::store::row_decoding::Row for $record {
             type Entity = $table::Entity;
 
@@ -61,6 +61,9 @@ macro_rules! stored_record {
                 Ok(Self { $first: cells.take()?, $($same: cells.take()?,)* $($($field: cells.take()?,)+)? })
             }
         }
+    };
+    ($record:ident in $table:ident: $first:ident $(, $same:ident)* $(; $($field:ident: $column:ident),+)?) => {
+        $crate::store::row_decoding::stored_record!(read $record in $table: $first $(, $same)* $(; $($field: $column),+)?);
 
         impl $crate::store::row_decoding::StoredRecord for $record {
             fn row(&self, store: &$crate::domain::ids::StoreId) -> $table::ActiveModel {

@@ -21,7 +21,7 @@ const BY_HAND: [(&str, &str); 21] = [
     ("statement/key_lookup.rs", "an SQL function that keeps PostgreSQL from reading a whole store"),
     ("tickets", "conditions of filters, with hints for the query planners"),
     ("transaction/store_transaction.rs", "an advisory lock"),
-    ("change_feed.rs", "an SQL function, and a window function"),
+    ("change_feed.rs", "an SQL function, and PostgreSQL's catalogue"),
     ("change_log/reader.rs", "functions of PostgreSQL's snapshots"),
     ("change_log/retention.rs", "functions of PostgreSQL's snapshots"),
     ("former_position_retention.rs", "functions of PostgreSQL's snapshots"),

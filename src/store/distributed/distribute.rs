@@ -275,6 +275,10 @@ mod tests {
         let distributed = distributed_tables();
         let assigned: BTreeSet<String> = distributed.iter().chain(&REFERENCE).chain(&LOCAL).map(|table| (*table).to_owned()).collect();
         assert_eq!(assigned.len(), distributed.len() + REFERENCE.len() + LOCAL.len(), "a table is listed twice");
-        assert_eq!(migrated.symmetric_difference(&assigned).collect::<Vec<_>>(), [""; 0], "tables to be added to or taken from `LOCAL`");
+        assert_eq!(
+            migrated.symmetric_difference(&assigned).collect::<Vec<_>>(),
+            [""; 0],
+            "tables to be added to, or taken from, `LOCAL` or `REFERENCE`"
+        );
     }
 }

@@ -86,7 +86,7 @@ macro_rules! for_each_entity {
     ($function:ident($argument:expr): $($table:ident)*) => { [$($function::<$crate::store::entity::$table::Entity>($argument)),*] };
 }
 
-/// Returns the tables of a database, and their columns.
+/// Returns the tables of a database that have an entity, and their columns.
 pub(in crate::store) fn tables(backend: DbBackend) -> Vec<(&'static str, Vec<&'static str>)> {
     for_each_entity!(columns, backend).into_iter().filter(|(_, columns)| !columns.is_empty()).collect()
 }

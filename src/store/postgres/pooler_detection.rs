@@ -44,7 +44,6 @@ pub(in crate::store) async fn is_pooled(connection: &Connection) -> Result<bool>
 }
 
 /// Returns the value of a setting in the session of a connection.
-/// Returns the value of a setting of the session.
 pub(super) async fn shown(connection: &Connection, name: &str) -> Result<Option<String>> {
     let rows = connection.rows_unnamed(&Sql::fixed(&format!("SELECT current_setting('{name}', true)"))).await?;
     Ok(rows.first().map(|row| row.try_get(0)).transpose()?.flatten())

@@ -45,7 +45,7 @@ pub struct ClaimedDelivery {
 }
 
 stored_record! {
-    LoggedAttempt in attempts: position, event_id, kind, url, attempt, started_at, took, status, reason, outcome, next_at, answer
+    read LoggedAttempt in attempts: position, event_id, kind, url, attempt, started_at, took, status, reason, outcome, next_at, answer
 }
 
 impl Write {

@@ -20,7 +20,7 @@ use crate::{
 };
 
 stored_record! {
-    AuditLogEntry in audit: position, at, user_id, via, request_id, action, subject_kind, subject_id, detail
+    read AuditLogEntry in audit: position, at, user_id, via, request_id, action, subject_kind, subject_id, detail
 }
 
 impl Write {

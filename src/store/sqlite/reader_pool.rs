@@ -56,7 +56,7 @@ struct ReadConnection {
 
 /// How much longer a statement may run.
 enum ReadBudget {
-    /// Inline: how many more progress checks the statement may reach, and the time at which it is stopped.
+    /// Inline: how many more progress checks the statement may row_bound, and the time at which it is stopped.
     Checks(u32, Instant),
     /// On a blocking thread: as long as a caller waits for the statement.
     WhileAwaited(Weak<()>),
@@ -105,9 +105,9 @@ impl Readers {
     }
 
     /// Runs a statement and returns its rows, each decoded by `decode`. A statement that exceeds its inline limit, or reads a whole table,
-    /// runs on a blocking thread. There it needs a permit of the semaphore `unbounded`, and also one of the semaphore `share` if the caller
+    /// runs on a blocking thread. There it needs a permit of the semaphore `unbounded`, and also one of `permits` if the caller
     /// passes it.
-    pub async fn all<T, D>(self: &Arc<Self>, sql: Sql, share: Option<&Arc<Semaphore>>, decode: D) -> Result<Vec<T>>
+    pub async fn all<T, D>(self: &Arc<Self>, sql: Sql, permits: Option<&Arc<Semaphore>>, decode: D) -> Result<Vec<T>>
     where
         T: Send + 'static,
         D: Fn(&mut Cells<'_>) -> Result<T> + Send + 'static,
@@ -129,9 +129,9 @@ impl Readers {
         if let Some(rows) = inline {
             return Ok(rows);
         }
-        let part = match share {
+        let part = match permits {
             // Nothing closes this semaphore, so the call never fails.
-            Some(share) => share.clone().acquire_owned().await.ok(),
+            Some(permits) => permits.clone().acquire_owned().await.ok(),
             None => None,
         };
         let permit = self.unbounded.clone().acquire_owned().await.map_err(|_| closed())?;
@@ -231,10 +231,10 @@ mod tests {
         let (readers, hurried) = (bounded(Duration::from_secs(3600)), bounded(Duration::ZERO));
         let here = current().id();
         // Reads this many rows; returns on which threads they were read.
-        let up_to = async |readers: &Arc<Readers>, number: i64, reach: RowBound| -> Result<Vec<ThreadId>> {
+        let up_to = async |readers: &Arc<Readers>, number: i64, row_bound: RowBound| -> Result<Vec<ThreadId>> {
             let numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < $1) SELECT i FROM n";
             let mut sql = Sql::fixed(numbers).with(Param::Integer(number));
-            match reach {
+            match row_bound {
                 RowBound::Keys => {}
                 RowBound::Rows => _ = sql.unbounded(),
                 RowBound::Table => _ = sql.of_a_table(),
@@ -249,10 +249,10 @@ mod tests {
         for _ in 0..3 {
             assert_eq!(up_to(&readers, 1_000, RowBound::Rows).await.unwrap(), [here]);
             assert_eq!(up_to(&readers, 100_000, RowBound::Keys).await.unwrap(), [here], "its keys bound it");
-            for (readers, number, reach) in
+            for (readers, number, row_bound) in
                 [(&readers, 100_000, RowBound::Rows), (&readers, 1_000, RowBound::Table), (&hurried, 1_000, RowBound::Rows)]
             {
-                let threads = up_to(readers, number, reach).await.unwrap();
+                let threads = up_to(readers, number, row_bound).await.unwrap();
                 assert!(threads.len() == 1 && threads[0] != here, "{threads:?}");
             }
         }
@@ -260,8 +260,8 @@ mod tests {
         assert_eq!((readers.inline_idle.here().lock().len(), readers.blocking_idle.lock().len()), (1, 1));
         hurried.close().await;
         readers.close().await;
-        for reach in [RowBound::Keys, RowBound::Rows, RowBound::Table] {
-            assert!(up_to(&readers, 1, reach).await.is_err());
+        for row_bound in [RowBound::Keys, RowBound::Rows, RowBound::Table] {
+            assert!(up_to(&readers, 1, row_bound).await.is_err());
         }
     }
 

@@ -79,7 +79,7 @@ impl Db {
         T: Send + 'static,
         D: Fn(&mut Cells<'_>) -> Result<T> + Send + 'static,
     {
-        let failed = match self.gathered_rows(&sought, key).await {
+        let failed = match self.batched_rows(&sought, key).await {
             Some(Ok(rows)) => return rows.get(key).map(|row| decode(&mut Cells::postgres(row))).transpose(),
             // If the error is about the database as a whole, no request repeats its look-up: the second look-up would take as long again.
             Some(Err(error)) => error.of_the_database(),
@@ -92,7 +92,7 @@ impl Db {
         }
     }
 
-    async fn gathered_rows(&self, sought: &LookupTarget, key: &str) -> Option<RowsByKey> {
+    async fn batched_rows(&self, sought: &LookupTarget, key: &str) -> Option<RowsByKey> {
         let Reads::Postgres(lines) = &self.reads else { return None };
         let (db, lines, asked) = (self.clone(), lines.clone(), sought.clone());
         let look_up = |keys: BTreeSet<String>| async move {

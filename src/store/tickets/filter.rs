@@ -254,8 +254,8 @@ fn mostly_passes(FieldTest { test, .. }: &FieldTest) -> bool {
 /// last. Of the other tests, those whose pre-filters have more choices come first: more tickets pass such a pre-filter and then fail the
 /// test.
 pub(in crate::store) fn order_field_tests(tests: &[FieldTest]) -> Vec<FieldTestPlan<'_>> {
-    let sieved = |test| FieldTestPlan { test, pre_filters: BloomPreFilter::of(&test.field_id, &test.test).collect() };
-    let mut tests: Vec<FieldTestPlan<'_>> = tests.iter().map(sieved).collect();
+    let planned = |test| FieldTestPlan { test, pre_filters: BloomPreFilter::of(&test.field_id, &test.test).collect() };
+    let mut tests: Vec<FieldTestPlan<'_>> = tests.iter().map(planned).collect();
     let choices = |pre_filters: &[BloomPreFilter]| pre_filters.first().map_or(usize::MAX, BloomPreFilter::choice_count);
     tests.sort_by_key(|FieldTestPlan { test, pre_filters }| Reverse(if mostly_passes(test) { 0 } else { choices(pre_filters) }));
     tests

@@ -155,7 +155,7 @@ async fn open_shop(tickets: i64) -> Fixture {
     let fixture = Fixture::alone().await;
     let store = &fixture.store;
     let numbers = format!("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {tickets}) ");
-    let marks = |pre_filters: &[BloomBits]| pre_filters.iter().copied().collect::<BloomBits>().bits();
+    let marks = |bits: &[BloomBits]| bits.iter().copied().collect::<BloomBits>().bits();
     let [fifth, seventh] = ["fifth", "seventh"].map(|label| marks(&[BloomBits::of_labels([&label.into()])]));
     let labels = format!("(CASE i % 5 WHEN 0 THEN {fifth} ELSE 0 END) | (CASE i % 7 WHEN 0 THEN {seventh} ELSE 0 END)");
     let number = |field: &str, number: i64| FieldBloomBits::of(&field.into(), [&Comparable::Number(number as f64)]).field_marks.bits();
@@ -236,17 +236,17 @@ async fn paging_through_labelled_tickets_returns_all_matches_in_order() {
         let mut expected: Vec<i64> = (1..=2_000).filter(|i| wanted(*i) && ![985, 990].contains(i)).collect();
         expected.sort_by_key(|i| (i / 2, format!("t{i}")));
         expected.reverse();
-        let (mut page, mut scans_list) = (PageRequest { count: true, ..first(17) }, Vec::new());
+        let (mut page, mut listed) = (PageRequest { count: true, ..first(17) }, Vec::new());
         loop {
             let read = db.tickets(store, &filter, ShownTickets::Open, &tests, NOW, &page).await.unwrap();
             assert!(read.total.is_none_or(|total| total == expected.len() as u64), "{operator:?} {labels:?} {:?}", read.total);
-            scans_list.extend(read.rows.iter().map(|ticket| ticket.id.as_str()[1..].parse::<i64>().unwrap()));
+            listed.extend(read.rows.iter().map(|ticket| ticket.id.as_str()[1..].parse::<i64>().unwrap()));
             match read.next {
                 Some(next) => page.after = Some(next),
                 None => break,
             }
         }
-        assert_eq!(scans_list, expected, "{operator:?} {labels:?} {tests:?}");
+        assert_eq!(listed, expected, "{operator:?} {labels:?} {tests:?}");
     }
 }
 
@@ -330,8 +330,8 @@ async fn a_filter_by_label_reads_only_tickets_with_that_label() {
         assert_eq!(db.count(sql.clone()).await.unwrap(), 200);
         db.query_cost(sql).await
     };
-    let (led, scans_list) = (total(&["fifth"]).await, total(&["fifth", "none"]).await);
-    assert!(led * 3 < scans_list * 2, "{led} and {scans_list}");
+    let (of_label, scanned) = (total(&["fifth"]).await, total(&["fifth", "none"]).await);
+    assert!(of_label * 3 < scanned * 2, "{of_label} and {scanned}");
 }
 
 /// Asserts the order of look-ups. A test with a less selective Bloom pre-filter comes first, since it rejects more of the tickets that

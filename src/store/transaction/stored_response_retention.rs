@@ -62,12 +62,12 @@ mod tests {
         let old: Vec<String> = (0..BATCH + 5).map(|i| format!("old{i}")).collect();
         keep(5, &old).await;
         keep(6, &["young".to_owned()]).await;
-        let forget = async |fixture: &Fixture| {
+        let prune = async |fixture: &Fixture| {
             let write = fixture.db.write(&fixture.store, &clock(9)).await.unwrap();
             write.prune_stored_responses(Timestamp::from_millis(5)).await.unwrap();
             write.commit().await.unwrap();
         };
-        forget(&other).await;
+        prune(&other).await;
         for left in [BATCH + 5, 5, 0] {
             let write = fixture.db.write(&fixture.store, &clock(9)).await.unwrap();
             let mut held = 0_u64;
@@ -77,7 +77,7 @@ mod tests {
             assert_eq!(held, left);
             assert!(write.kept("op", "young", Timestamp::from_millis(0)).await.unwrap().is_some());
             drop(write);
-            forget(&fixture).await;
+            prune(&fixture).await;
         }
     }
 }

@@ -147,7 +147,7 @@ fn update(fixture: &Fixture, table: &str, id: &str, set: &str) -> String {
     format!("UPDATE {table} SET {set} WHERE store_id = '{}' AND id = '{id}'", fixture.store)
 }
 
-fn hold(fixture: &Fixture, table: &str, id: &str) -> String {
+fn lock_row(fixture: &Fixture, table: &str, id: &str) -> String {
     format!("SELECT 1 FROM {table} WHERE store_id = '{}' AND id = '{id}' FOR NO KEY UPDATE", fixture.store)
 }
 
@@ -160,7 +160,7 @@ async fn a_send_that_waited_for_another_transaction_sees_its_changes() {
         return;
     }
     let count = update(&fixture, "conversations", "ct", "message_count = message_count + 5");
-    let close = format!("{}; {}", hold(&fixture, "conversations", "ct"), update(&fixture, "tickets", "t", "is_open = FALSE"));
+    let close = format!("{}; {}", lock_row(&fixture, "conversations", "ct"), update(&fixture, "tickets", "t", "is_open = FALSE"));
     for (id, statement, counted, expected) in [("m1", count, 6, Some("t")), ("m2", close, 1, None)] {
         let before = written(&fixture).await;
         let other = other_transaction(&fixture, &statement).await;

@@ -83,6 +83,7 @@ impl Readiness {
             return *answer;
         }
         let before = looked.answer.and_then(|(_, answer)| answer);
+        let mut in_force = before;
         loop {
             // The check stays in `under_way` while this probe waits, so that the next probe finds it if the client of this one goes away.
             let (since, check) = looked.under_way.get_or_insert_with(|| {
@@ -99,8 +100,11 @@ impl Readiness {
                 looked.under_way = None;
             }
             let (answer, detail) = match ended {
-                // The check outlasted an earlier probe, and ended before this one: it is repeated.
-                Ok(Ok((at, _))) if at.elapsed() >= REMEMBERED => continue,
+                // The check outlasted an earlier probe and ended long before this one. It is repeated; until then, its result holds.
+                Ok(Ok((at, result))) if at.elapsed() >= REMEMBERED => {
+                    in_force = result.err().as_ref().map(reason);
+                    continue;
+                }
                 Ok(Err(_)) if since.elapsed() >= PROBE => continue,
                 Ok(Ok((_, Ok(())))) if self.service.db().failed_within(REMEMBERED) => {
                     let detail = "a request failed within the last second because of the disk or a missing write permission";
@@ -110,11 +114,11 @@ impl Readiness {
                 Ok(Ok((_, Err(error)))) => (Some(reason(&error)), error.to_string()),
                 Ok(Err(panicked)) => (Some("the check of the database panicked or was cancelled"), panicked.to_string()),
                 // The check has not ended within `PROBE`. On SQLite it may be waiting for another process that writes, such as an import.
-                // Requests that write wait in the same way and then succeed. So the last answer stays in force until the check ends or
+                // Requests that write wait in the same way and then succeed. So the last result stays in force until the check ends or
                 // `WAIT_LIMIT` has passed.
                 Err(_) => {
                     let waits = self.service.db().is_one_writer() && since.elapsed() < WAIT_LIMIT;
-                    let answer = if waits { before } else { Some("the database does not answer") };
+                    let answer = if waits { in_force } else { Some("the database does not answer") };
                     (answer, format!("no answer for {:?}", since.elapsed()))
                 }
             };

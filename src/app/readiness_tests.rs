@@ -8,12 +8,15 @@ use crate::{
     app,
     domain::clock::ClocksAndIds,
     readiness::Readiness,
-    store::fixture::{Fixture, counter},
+    store::{
+        fixture::{Fixture, counter},
+        wait_limit::WAIT_LIMIT,
+    },
     supervisor::Supervisor,
     telemetry::metrics::Metrics,
 };
 
-/// A row of `write_probes` that the check writes. On SQLite, an open transaction also keeps all other writers out.
+/// Writes the row that the check writes. So a transaction with this statement keeps the check waiting until it ends.
 const HELD: &str = "INSERT INTO write_probes (id, written_at) VALUES (1, 0) ON CONFLICT (id) DO UPDATE SET written_at = 0";
 const UNUSABLE: &str = "the database is unusable: damaged, replaced, or without its tables";
 
@@ -35,6 +38,23 @@ async fn a_check_that_ended_long_before_the_probe_is_repeated() {
     sleep(Duration::from_secs(1)).await;
     assert_eq!(readiness.reasons().await, [UNUSABLE]);
     fixture.execute("ALTER TABLE templates_aside RENAME TO templates").await.unwrap();
+    sleep(Duration::from_millis(1100)).await;
+    assert_eq!(readiness.reasons().await, [""; 0]);
+}
+
+/// On SQLite, where the check waits for the single writer for ten seconds.
+#[tokio::test]
+async fn a_check_that_failed_long_before_the_probe_stays_in_force_while_it_is_repeated() {
+    let fixture = Fixture::new().await;
+    if !fixture.is_sqlite() {
+        return;
+    }
+    let readiness = readiness(&fixture);
+    let held = fixture.db.begin().await.unwrap();
+    assert_eq!(readiness.reasons().await, [""; 0], "the check still waits");
+    sleep(WAIT_LIMIT).await;
+    assert_eq!(readiness.reasons().await, ["another writer holds the database"]);
+    drop(held);
     sleep(Duration::from_millis(1100)).await;
     assert_eq!(readiness.reasons().await, [""; 0]);
 }

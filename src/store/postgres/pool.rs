@@ -220,10 +220,8 @@ pub(in crate::store) async fn check_reachable(server: &Server, patience: Duratio
     match reached {
         Ok(connection) => {
             let found = async {
-                Ok::<_, Error>((
-                    pooler_detection::shown(&connection, "server_encoding").await?.unwrap_or_default(),
-                    pooler_detection::is_pooled(&connection).await?,
-                ))
+                let encoding = pooler_detection::shown(&connection, "server_encoding").await?.unwrap_or_default();
+                Ok::<_, Error>((encoding, pooler_detection::is_pooled(&connection).await?))
             }
             .await;
             connection.close().await;
